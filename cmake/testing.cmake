@@ -1,0 +1,33 @@
+# reigen_add_tests(NAME SOURCES a.test.cpp ... [COMMUNICATES])
+#
+# Compiles the sources once. NAME runs them with ranks as threads; with COMMUNICATES, NAME.mpi.1 ... NAME.mpi.4 run the
+# same objects under mpirun.
+
+find_package(GTest REQUIRED)
+include(${PROJECT_SOURCE_DIR}/cmake/warnings.cmake)
+
+set(REIGEN_MPI_TEST_RANKS 1 2 3 4)
+
+function(reigen_add_tests name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COMMUNICATES" "" "SOURCES")
+  add_library(test_${name}_objects OBJECT ${arg_SOURCES})
+  target_link_libraries(test_${name}_objects PUBLIC reigen_test_support)
+  target_precompile_headers(test_${name}_objects REUSE_FROM reigen_test_support)
+
+  add_executable(test_${name})
+  target_link_libraries(test_${name} PRIVATE test_${name}_objects reigen_test_threads_main)
+  add_test(NAME ${name} COMMAND test_${name} --gtest_brief=1)
+  set_tests_properties(${name} PROPERTIES LABELS "threads" TIMEOUT 300 PROCESSORS 2)
+
+  if(arg_COMMUNICATES AND TARGET reigen::mpi)
+    add_executable(test_${name}_mpi)
+    target_link_libraries(test_${name}_mpi PRIVATE test_${name}_objects reigen_test_mpi_main)
+    foreach(ranks IN LISTS REIGEN_MPI_TEST_RANKS)
+      add_test(NAME ${name}.mpi.${ranks}
+               COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} $<TARGET_FILE:test_${name}_mpi> --gtest_brief=1)
+      set_tests_properties(${name}.mpi.${ranks} PROPERTIES
+        LABELS "mpi" TIMEOUT 300 PROCESSORS 2
+        ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1")
+    endforeach()
+  endif()
+endfunction()

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <reigen/core/error.hpp>
+#include <reigen/core/memory.hpp>
+#include <reigen/core/types.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+/// A block of `size()` elements, aligned to 64 bytes, entered in the rank's `MemoryAccount`. Moves, does not copy.
+///
+/// Elements are uninitialised unless made by `zeros`.
+template <class T>
+class Buffer {
+    static_assert(std::is_trivially_destructible_v<T>, "a Buffer holds plain numbers");
+
+  public:
+    static constexpr std::size_t alignment = 64;
+
+    Buffer() = default;
+
+    /// Room for `size` elements; `split` are the axes over which the object it belongs to is divided.
+    explicit Buffer(Index size, Axes split = Axes::none) : size_(size), entry_{current_memory_use(), split} {
+        require(size >= 0, "Buffer: negative size ", size);
+        if (size == 0)
+            return;
+        account_ = memory_account();
+        data_ = static_cast<T*>(::operator new(bytes(), std::align_val_t(alignment)));
+        account_->enter(entry_, Index(bytes()));
+        if (const auto fill = account_->fill_byte())
+            std::fill_n(reinterpret_cast<unsigned char*>(data_), bytes(), *fill);
+    }
+
+    static Buffer zeros(Index size, Axes split = Axes::none) {
+        Buffer buffer(size, split);
+        std::fill_n(buffer.data(), size, T(0));
+        return buffer;
+    }
+
+    Buffer(Buffer&& other) noexcept { swap(other); }
+    Buffer& operator=(Buffer&& other) noexcept {
+        Buffer(std::move(other)).swap(*this);
+        return *this;
+    }
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+
+    ~Buffer() {
+        if (data_ == nullptr)
+            return;
+        account_->leave(entry_, Index(bytes()));
+        ::operator delete(data_, std::align_val_t(alignment));
+    }
+
+    Buffer clone() const {
+        Buffer copy(size_, entry_.split);
+        std::copy_n(data_, size_, copy.data_);
+        return copy;
+    }
+
+    T* data() { return data_; }
+    const T* data() const { return data_; }
+    Index size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+    T* begin() { return data_; }
+    T* end() { return data_ + size_; }
+    const T* begin() const { return data_; }
+    const T* end() const { return data_ + size_; }
+    T& operator[](Index i) { return data_[i]; }
+    const T& operator[](Index i) const { return data_[i]; }
+
+    std::span<T> span() { return {data_, std::size_t(size_)}; }
+    std::span<const T> span() const { return {data_, std::size_t(size_)}; }
+
+    void swap(Buffer& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+        std::swap(entry_, other.entry_);
+        std::swap(account_, other.account_);
+    }
+
+  private:
+    std::size_t bytes() const { return std::size_t(size_) * sizeof(T); }
+
+    T* data_ = nullptr;
+    Index size_ = 0;
+    MemoryEntry entry_;
+    std::shared_ptr<MemoryAccount> account_;
+};
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET

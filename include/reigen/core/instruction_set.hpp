@@ -1,0 +1,44 @@
+#pragma once
+
+// Refuses flags that would break the library's promises about numbers, and names the instruction set this file
+// is compiled for.
+//
+// All of reigen sits in one inline namespace named after it, so that one program may hold files built for
+// different instruction sets: their functions then have different names and the linker cannot exchange them.
+
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "reigen: compile without -ffast-math and -ffinite-math-only: masks need infinities, sums need their order"
+#endif
+
+#if defined(__AVX512F__) && defined(__AVX512BF16__)
+#define REIGEN_INSTRUCTION_SET avx512_bf16
+#elif defined(__AVX512F__)
+#define REIGEN_INSTRUCTION_SET avx512
+#elif defined(__AVX2__) && defined(__FMA__)
+#define REIGEN_INSTRUCTION_SET avx2_fma
+#elif defined(__AVX__)
+#define REIGEN_INSTRUCTION_SET avx
+#elif defined(__SSE4_1__)
+#define REIGEN_INSTRUCTION_SET sse4
+#elif defined(__SSE2__)
+#define REIGEN_INSTRUCTION_SET sse2
+#elif defined(__ARM_FEATURE_SVE)
+#define REIGEN_INSTRUCTION_SET sve
+#elif defined(__ARM_NEON)
+#define REIGEN_INSTRUCTION_SET neon
+#else
+#define REIGEN_INSTRUCTION_SET generic
+#endif
+
+#define REIGEN_STRING_OF(text) #text
+#define REIGEN_STRING(macro) REIGEN_STRING_OF(macro)
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+/// The instruction set the including file is compiled for, as it appears in every symbol's name.
+inline constexpr const char* instruction_set = REIGEN_STRING(REIGEN_INSTRUCTION_SET);
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET
+
+#undef REIGEN_STRING
+#undef REIGEN_STRING_OF
