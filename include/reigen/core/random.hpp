@@ -9,34 +9,36 @@
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
-/// Random numbers as a pure function of (key, stream, index): any rank can compute any element's number, so a
-/// sharded tensor holds exactly the values of the whole one.
+/// Ten rounds of Philox4x32: four random words that are a pure function of a 128-bit counter and a 64-bit key.
 ///
-/// Source  Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+/// Source  Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                                  std::array<std::uint32_t, 2> key) {
+    for (int round = 0; round < 10; ++round) {
+        const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0];
+        const std::uint64_t b = std::uint64_t{0xCD9E8D57} * counter[2];
+        counter = {std::uint32_t(b >> 32) ^ counter[1] ^ key[0], std::uint32_t(b),
+                   std::uint32_t(a >> 32) ^ counter[3] ^ key[1], std::uint32_t(a)};
+        key = {key[0] + 0x9E3779B9, key[1] + 0xBB67AE85};
+    }
+    return counter;
+}
+
+/// Random numbers as a pure function of (seed, identifiers, index): any rank can compute any element's number, so a
+/// sharded tensor holds exactly the values of the whole one.
 class RandomStream {
   public:
     /// The stream named by any number of identifiers, for instance (seed, step, tensor).
     template <class... Identifiers>
-    explicit RandomStream(std::uint64_t seed, Identifiers... identifiers) : key_(seed) {
+    explicit RandomStream(std::uint64_t seed, Identifiers... identifiers) : seed_(seed) {
         ((stream_ = mix(stream_ + std::uint64_t(identifiers))), ...);
     }
 
     /// Four independent 32-bit words for one index.
     std::array<std::uint32_t, 4> words(Index index) const {
-        const auto counter = std::uint64_t(index);
-        std::array<std::uint32_t, 4> x = {std::uint32_t(counter), std::uint32_t(counter >> 32), std::uint32_t(stream_),
-                                          std::uint32_t(stream_ >> 32)};
-        std::uint32_t k0 = std::uint32_t(key_);
-        std::uint32_t k1 = std::uint32_t(key_ >> 32);
-        for (int round = 0; round < 10; ++round) {
-            const std::uint64_t a = std::uint64_t{0xD2511F53} * x[0];
-            const std::uint64_t b = std::uint64_t{0xCD9E8D57} * x[2];
-            x = {std::uint32_t(b >> 32) ^ x[1] ^ k0, std::uint32_t(b), std::uint32_t(a >> 32) ^ x[3] ^ k1,
-                 std::uint32_t(a)};
-            k0 += 0x9E3779B9;
-            k1 += 0xBB67AE85;
-        }
-        return x;
+        const auto [low, high] = halves(std::uint64_t(index));
+        const auto [stream_low, stream_high] = halves(stream_);
+        return philox4x32({low, high, stream_low, stream_high}, halves(seed_));
     }
 
     /// Uniform in [0, 1), 53 bits.
@@ -53,6 +55,10 @@ class RandomStream {
     }
 
   private:
+    static constexpr std::array<std::uint32_t, 2> halves(std::uint64_t word) {
+        return {std::uint32_t(word), std::uint32_t(word >> 32)};
+    }
+
     /// The finaliser of SplitMix64.
     static constexpr std::uint64_t mix(std::uint64_t x) {
         x += 0x9E3779B97F4A7C15;
@@ -61,7 +67,7 @@ class RandomStream {
         return x ^ (x >> 31);
     }
 
-    std::uint64_t key_;
+    std::uint64_t seed_;
     std::uint64_t stream_ = 0;
 };
 

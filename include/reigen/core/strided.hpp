@@ -4,6 +4,7 @@
 #include <reigen/core/types.hpp>
 
 #include <type_traits>
+#include <utility>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 

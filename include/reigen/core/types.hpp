@@ -84,7 +84,7 @@ inline std::string to_string(Axes axes) {
     std::string text;
     for (int bit = 0; bit < 5; ++bit)
         if (contains(axes, all_axes[bit]))
-            text += (text.empty() ? "" : "|") + std::string(names[bit]);
+            text.append(text.empty() ? "" : "|").append(names[bit]);
     return text.empty() ? "none" : text;
 }
 
