@@ -1,0 +1,115 @@
+#include <support/program.hpp>
+
+#include <reigen/comm/threads.hpp>
+#ifdef REIGEN_EXAMPLES_WITH_MPI
+#include <reigen/comm/mpi.hpp>
+#endif
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace examples {
+namespace {
+
+constexpr int usage_exit_code = 2;
+
+/// One line on stderr, whatever the message holds.
+int complain(const CLI::App& app, std::string message) {
+    while (!message.empty() && message.back() == '\n')
+        message.pop_back();
+    std::replace(message.begin(), message.end(), '\n', ' ');
+    std::cerr << app.get_name() + ": " + message + "\n" << std::flush;
+    return usage_exit_code;
+}
+
+/// The exit code with which the command line already ends the program, if it does.
+std::optional<int> parse(CLI::App& app, int argc, char** argv, bool prints) {
+    try {
+        app.parse(argc, argv);
+        return std::nullopt;
+    } catch (const CLI::CallForHelp&) {
+        if (prints)
+            std::cout << app.help() << std::flush;
+        return 0;
+    } catch (const CLI::ParseError& error) {
+        if (prints)
+            complain(app, std::string(error.what()) + " (--help lists the options)");
+        return usage_exit_code;
+    }
+}
+
+int run_body(const CLI::App& app, const RankBody& body, const reigen::Communicator& world) {
+    try {
+        return body(world);
+    } catch (const UsageError& error) {
+        if (world.rank() == 0)
+            complain(app, error.what());
+        return usage_exit_code;
+    }
+}
+
+int run_on_threads(const CLI::App& app, int ranks, const RankBody& body) {
+    std::vector<int> codes(std::size_t(ranks), 0);
+    try {
+        reigen::run_threads(ranks, [&](const reigen::Communicator& world) {
+            codes[std::size_t(world.rank())] = run_body(app, body, world);
+        });
+    } catch (const std::exception& error) {
+        complain(app, error.what());
+        return 1;
+    }
+    return *std::max_element(codes.begin(), codes.end());
+}
+
+#ifdef REIGEN_EXAMPLES_WITH_MPI
+int run_on_launched_ranks(CLI::App& app, int argc, char** argv, const CLI::Option* ranks, const RankBody& body) {
+    int code = 0;
+    const int status = reigen::mpi_main(argc, argv, [&](const reigen::Communicator& world) {
+        const bool prints = world.rank() == 0;
+        if (const auto early = parse(app, argc, argv, prints))
+            code = *early;
+        else if (ranks->count() > 0 && ranks->as<int>() != world.size())
+            code = prints ? complain(app, "--ranks makes threads where there is no launcher; this one started " +
+                                              std::to_string(world.size()) + " ranks")
+                          : usage_exit_code;
+        else
+            code = run_body(app, body, world);
+    });
+    return status != 0 ? status : code;
+}
+#endif
+
+} // namespace
+
+bool started_by_launcher() {
+    constexpr const char* world_sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS",
+                                           "SLURM_STEP_NUM_TASKS"};
+    return std::any_of(std::begin(world_sizes), std::end(world_sizes),
+                       [](const char* name) { return std::getenv(name) != nullptr; });
+}
+
+int run_program(CLI::App& app, int argc, char** argv, const RankBody& body) {
+    int ranks = 1;
+    auto* const option = app.add_option("--ranks", ranks,
+                                        "Run on this many ranks as threads of this process; under "
+                                        "mpirun or srun the ranks are the launcher's")
+                             ->check(CLI::Range(1, 1024))
+                             ->capture_default_str();
+    if (started_by_launcher()) {
+#ifdef REIGEN_EXAMPLES_WITH_MPI
+        return run_on_launched_ranks(app, argc, argv, option, body);
+#else
+        return complain(app, "built without MPI, so it cannot join the launcher's ranks: build it where an MPI is "
+                             "found, or start it by itself with --ranks P");
+#endif
+    }
+    if (const auto code = parse(app, argc, argv, true))
+        return *code;
+    return run_on_threads(app, option->as<int>(), body);
+}
+
+} // namespace examples

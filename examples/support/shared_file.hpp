@@ -1,0 +1,17 @@
+#pragma once
+
+#include <reigen/comm/communicator.hpp>
+
+#include <functional>
+#include <string>
+
+namespace examples {
+
+/// The text that `make` gives on rank 0, on every rank: so a file needs to be where rank 0 runs only, and all ranks
+/// see the same. Throws on every rank the UsageError that it throws on rank 0.
+std::string made_on_first_rank(const reigen::Communicator& world, const std::function<std::string()>& make);
+
+/// The bytes of a file. Throws UsageError where it cannot be read.
+std::string read_file(const std::string& path);
+
+} // namespace examples
