@@ -1,5 +1,8 @@
 #include <support/program.hpp>
 
+#include <support/checks.hpp>
+#include <support/help_format.hpp>
+
 #include <reigen/comm/threads.hpp>
 #ifdef REIGEN_EXAMPLES_WITH_MPI
 #include <reigen/comm/mpi.hpp>
@@ -8,6 +11,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -93,11 +97,12 @@ bool started_by_launcher() {
 }
 
 int run_program(CLI::App& app, int argc, char** argv, const RankBody& body) {
+    app.formatter(std::make_shared<HelpFormat>());
     int ranks = 1;
     auto* const option = app.add_option("--ranks", ranks,
                                         "Run on this many ranks as threads of this process; under "
                                         "mpirun or srun the ranks are the launcher's")
-                             ->check(CLI::Range(1, 1024))
+                             ->check(between(1, 1024))
                              ->capture_default_str();
     if (started_by_launcher()) {
 #ifdef REIGEN_EXAMPLES_WITH_MPI

@@ -1,0 +1,51 @@
+#include <support/checks.hpp>
+
+#include <reigen/core/error.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace examples {
+namespace {
+
+using reigen::concat;
+
+/// A validator for numbers that satisfy `good`; `rule` is what the message and --help say.
+template <class Good>
+CLI::Validator number(const std::string& rule, Good good) {
+    const auto check = [rule, good](std::string& text) {
+        double value = std::numeric_limits<double>::quiet_NaN();
+        const bool fits = CLI::detail::lexical_cast(text, value) && good(value);
+        return fits ? std::string() : concat("want a number ", rule, ", not '", text, "'");
+    };
+    return CLI::Validator(check, rule);
+}
+
+} // namespace
+
+CLI::Validator at_least(double least) {
+    return number(concat(">= ", least), [least](double value) { return value >= least; });
+}
+
+CLI::Validator positive() {
+    return number("> 0", [](double value) { return value > 0; });
+}
+
+CLI::Validator between(double least, double most) {
+    return number(concat("in ", least, " ... ", most), [=](double value) { return value >= least && value <= most; });
+}
+
+CLI::Validator one_of(std::vector<std::string> words) {
+    std::string list;
+    for (const std::string& word : words)
+        list += (list.empty() ? "" : "|") + word;
+    const auto check = [words = std::move(words), list](std::string& text) {
+        const bool known = std::find(words.begin(), words.end(), text) != words.end();
+        return known ? std::string() : concat("want ", list, ", not '", text, "'");
+    };
+    return CLI::Validator(check, list);
+}
+
+} // namespace examples
