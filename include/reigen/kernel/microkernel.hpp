@@ -1,0 +1,64 @@
+#pragma once
+
+#include <reigen/kernel/packet.hpp>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+namespace detail {
+
+/// Where a micro-kernel reads its left factor, one scalar at a time: element (i, k) is data[i * row + k * step].
+/// Rows of a row-major matrix (step = 1) and packed columns (row = 1) are both this.
+template <class T>
+struct LeftPanel {
+    const T* data;
+    Index row;
+    Index step;
+
+    LeftPanel from_row(Index i) const { return {data + i * row, row, step}; }
+};
+
+/// Where it reads its right factor, one packet at a time: packet p of row k starts at data[p * packet + k * step].
+/// Rows of a row-major matrix (packet = lanes) and packed panels (step = lanes) are both this.
+template <class T>
+struct RightPanel {
+    const T* data;
+    Index packet;
+    Index step;
+
+    RightPanel from_packet(Index p) const { return {data + p * packet, packet, step}; }
+};
+
+/// Height x Width packets of sums: what a micro-kernel keeps in registers.
+template <class T, int Height, int Width>
+struct Tile {
+    Packet<T> sum[Height * Width];
+
+    Packet<T>& operator()(int i, int p) { return sum[i * Width + p]; }
+};
+
+/// The tile of sums over k = 0, ..., depth - 1 of left(i, k) * right(k, p): one chain of fused multiply-adds an
+/// element, k ascending, from zero. Its bits therefore do not depend on Height, Width or the place in the tile.
+///
+/// Cost        depth (Height + Width) loads, depth Height Width multiply-adds
+template <class T, int Height, int Width>
+REIGEN_INLINE Tile<T, Height, Width> multiply_tile(Index depth, LeftPanel<T> left, RightPanel<T> right) {
+    Tile<T, Height, Width> tile;
+    unrolled<Height * Width>([&](auto i) REIGEN_INLINE_LAMBDA { tile.sum[i] = broadcast<T>(0); });
+    const T* rows[Height];
+    unrolled<Height>([&](auto i) REIGEN_INLINE_LAMBDA { rows[i] = left.data + i * left.row; });
+    const T* packets = right.data;
+    const Index end = depth * left.step;
+    for (Index at = 0; at != end; at += left.step) {
+        Packet<T> b[Width];
+        unrolled<Width>([&](auto p) REIGEN_INLINE_LAMBDA { b[p] = load<T>(packets + p * right.packet); });
+        unrolled<Height>([&](auto i) REIGEN_INLINE_LAMBDA {
+            const Packet<T> a = broadcast<T>(rows[i][at]);
+            unrolled<Width>([&](auto p)
+                                REIGEN_INLINE_LAMBDA { tile(i, p) = multiply_add<T>(a, b[p], tile(i, p)); });
+        });
+        packets += right.step;
+    }
+    return tile;
+}
+
+} // namespace detail
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <reigen/core/types.hpp>
+
+#include <Eigen/Core>
+
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#if defined(__GNUC__) || defined(__clang__)
+#define REIGEN_INLINE inline __attribute__((always_inline))
+#define REIGEN_INLINE_LAMBDA __attribute__((always_inline))
+#else
+#define REIGEN_INLINE inline
+#define REIGEN_INLINE_LAMBDA
+#endif
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+namespace detail {
+
+/// The widest vector Eigen has here for float or double; the scalar itself where Eigen does not vectorise.
+template <class T>
+using Packet = typename Eigen::internal::packet_traits<T>::type;
+
+/// Elements in a `Packet<T>`.
+template <class T>
+inline constexpr int lanes = Eigen::internal::unpacket_traits<Packet<T>>::size;
+
+/// How many packets the processor can name at once.
+inline constexpr int packet_registers =
+#if defined(__AVX512F__) || defined(__aarch64__)
+    32;
+#else
+    16;
+#endif
+
+/// Calls f with the constants 0, ..., Count - 1, so that arrays indexed by them stay in registers at any -O level.
+template <int Count, class F>
+REIGEN_INLINE void unrolled(F&& f) {
+    [&]<int... I>(std::integer_sequence<int, I...>) REIGEN_INLINE_LAMBDA {
+        (f(std::integral_constant<int, I>{}), ...);
+    }(std::make_integer_sequence<int, Count>{});
+}
+
+/// a b + c in one rounding wherever the processor has the instruction. Never left to the compiler's contraction, so a
+/// value does not depend on which loop computed it.
+template <class T>
+REIGEN_INLINE Packet<T> multiply_add(const Packet<T>& a, const Packet<T>& b, const Packet<T>& c) {
+    if constexpr (lanes<T> == 1) {
+#if defined(FP_FAST_FMA) && defined(FP_FAST_FMAF) || defined(__FMA__)
+        return std::fma(a, b, c);
+#else
+        return a * b + c;
+#endif
+    } else {
+        return Eigen::internal::pmadd(a, b, c);
+    }
+}
+
+template <class T>
+REIGEN_INLINE Packet<T> broadcast(const T& value) {
+    return Eigen::internal::pset1<Packet<T>>(value);
+}
+
+/// A packet from memory of any alignment, which costs nothing where the memory happens to be aligned; bfloat16 is
+/// widened.
+template <class T, class From>
+REIGEN_INLINE Packet<T> load(const From* from) {
+    if constexpr (std::is_same_v<T, From>) {
+        return Eigen::internal::ploadu<Packet<T>>(from);
+    } else {
+        T wide[lanes<T>];
+        for (int lane = 0; lane < lanes<T>; ++lane)
+            wide[lane] = T(from[lane]);
+        return Eigen::internal::ploadu<Packet<T>>(wide);
+    }
+}
+
+template <class T>
+REIGEN_INLINE void store(T* to, const Packet<T>& packet) {
+    Eigen::internal::pstoreu(to, packet);
+}
+
+/// The first `count` elements of a packet, `stride` apart in memory; the other lanes are 0.
+template <class T, class From>
+REIGEN_INLINE Packet<T> load_some(const From* from, Index stride, int count) {
+    T wide[lanes<T>] = {};
+    for (int lane = 0; lane < count; ++lane)
+        wide[lane] = T(from[lane * stride]);
+    return Eigen::internal::ploadu<Packet<T>>(wide);
+}
+
+/// Writes the first `count` lanes, `stride` apart.
+template <class T>
+REIGEN_INLINE void store_some(T* to, Index stride, int count, const Packet<T>& packet) {
+    T all[lanes<T>];
+    store(all, packet);
+    for (int lane = 0; lane < count; ++lane)
+        to[lane * stride] = all[lane];
+}
+
+/// Transposes the lanes<T> x lanes<T> elements held in as many packets.
+template <class T>
+REIGEN_INLINE void transpose_packets(Packet<T> (&packets)[lanes<T>]) {
+    Eigen::internal::PacketBlock<Packet<T>, lanes<T>> block;
+    unrolled<lanes<T>>([&](auto i) REIGEN_INLINE_LAMBDA { block.packet[i] = packets[i]; });
+    Eigen::internal::ptranspose(block);
+    unrolled<lanes<T>>([&](auto i) REIGEN_INLINE_LAMBDA { packets[i] = block.packet[i]; });
+}
+
+} // namespace detail
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET
