@@ -1,0 +1,71 @@
+#include <support/first_rank.hpp>
+
+#include <support/program.hpp>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <span>
+#include <sstream>
+
+namespace examples {
+namespace {
+
+/// What went wrong with the last file, in the system's words.
+std::string reason() {
+    return errno != 0 ? std::string(": ") + std::strerror(errno) : "";
+}
+
+void share(const reigen::Communicator& world, std::string& text) {
+    std::array<std::int64_t, 1> size = {std::int64_t(text.size())};
+    world.broadcast(size, 0);
+    text.resize(std::size_t(size[0]));
+    world.broadcast(std::span(reinterpret_cast<std::uint8_t*>(text.data()), text.size()), 0);
+}
+
+} // namespace
+
+std::string text_of_first_rank(const reigen::Communicator& world, const std::function<std::string()>& make) {
+    std::string text;
+    std::string error;
+    if (world.rank() == 0) {
+        try {
+            text = make();
+        } catch (const UsageError& usage) {
+            error = usage.what();
+        }
+    }
+    share(world, error);
+    if (!error.empty())
+        throw UsageError(error);
+    share(world, text);
+    return text;
+}
+
+std::ofstream file_of_first_rank(const reigen::Communicator& world, const std::string& path) {
+    std::ofstream file;
+    text_of_first_rank(world, [&] {
+        errno = 0;
+        if (!path.empty())
+            file.open(path);
+        if (!path.empty() && !file)
+            throw UsageError("cannot write " + path + reason());
+        return std::string();
+    });
+    return file;
+}
+
+std::string read_file(const std::string& path) {
+    if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
+        throw UsageError(path + " is a folder, not a file");
+    errno = 0;
+    std::ifstream file(path, std::ios::binary);
+    std::string bytes(std::istreambuf_iterator<char>(file), {});
+    if (!file || file.bad())
+        throw UsageError("cannot read " + path + reason());
+    return bytes;
+}
+
+} // namespace examples
