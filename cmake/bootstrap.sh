@@ -1,8 +1,9 @@
+# shellcheck shell=bash
 # Sourced by examples/run.sh, tests/run.sh and .ci/run, after `set -eu`: installs what a purpose needs, configures and
 # builds. Does nothing, and needs no network, when everything is there.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-build=$root/build
+build=$root/build # shellcheck disable=SC2034 # what the sourcing script builds in
 
 # What each purpose needs, in Debian's and Ubuntu's names.
 packages_for() {

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# What one file of a user costs to compile (processor seconds): the whole library included, two linear layers and ring
+# attention, forward and backward in float. The budget is a multiple of a file that uses Eigen alone, compiled in the
+# same run, so that it holds on slow machines too.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+compiler=${CXX:-c++}
+budget=${1:-8}
+TIMEFORMAT=%U
+
+seconds_for() {
+    local best="" seconds
+    for _ in 1 2; do
+        seconds=$({ time "$compiler" -std=c++20 -O2 -march=native -DEIGEN_MAX_ALIGN_BYTES=64 -I "$here/../../include" \
+            -isystem "${EIGEN_INCLUDE:-/usr/include/eigen3}" -c "$here/$1" -o /dev/null; } 2>&1) || { echo "$seconds" >&2 && exit 1; }
+        best=$(printf "%s\n%s\n" "${best:-$seconds}" "$seconds" | sort -n | head -n 1)
+    done
+    echo "$best"
+}
+
+eigen=$(seconds_for eigen_only.cpp)
+user=$(seconds_for one_user_file.cpp)
+awk -v user="$user" -v eigen="$eigen" -v budget="$budget" 'BEGIN {
+    printf "one user file: %.1f s, Eigen only: %.1f s, ratio %.1f (budget %.1f)\n", user, eigen, user / eigen, budget
+    exit user > budget * eigen
+}'

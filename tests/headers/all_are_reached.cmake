@@ -1,0 +1,21 @@
+# Fails unless reigen.hpp and mpi.hpp together include every header of the library.
+
+set(search -I${INCLUDE})
+foreach(directory IN LISTS OTHER_INCLUDES)
+  list(APPEND search -I${directory})
+endforeach()
+
+set(reached "")
+foreach(header IN ITEMS reigen mpi)
+  execute_process(COMMAND ${COMPILER} -std=c++20 ${search} -M -x c++ ${INCLUDE}/reigen/${header}.hpp
+    OUTPUT_VARIABLE dependencies COMMAND_ERROR_IS_FATAL ANY)
+  string(APPEND reached " ${dependencies} ")
+endforeach()
+string(REGEX REPLACE "[ \\\n]+" ";" reached "${reached}")
+
+file(GLOB_RECURSE headers ${INCLUDE}/reigen/*.hpp)
+list(REMOVE_ITEM headers ${reached})
+if(headers)
+  list(JOIN headers "\n  " headers)
+  message(FATAL_ERROR "neither reigen.hpp nor mpi.hpp includes\n  ${headers}")
+endif()

@@ -1,0 +1,10 @@
+#include <reigen/reigen.hpp>
+#ifdef REIGEN_TEST_WITH_MPI
+#include <reigen/mpi.hpp>
+#endif
+
+bool everything_again();
+
+int main() {
+    return everything_again() ? 0 : 1;
+}

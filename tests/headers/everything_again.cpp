@@ -1,0 +1,8 @@
+#include <reigen/reigen.hpp>
+#ifdef REIGEN_TEST_WITH_MPI
+#include <reigen/mpi.hpp>
+#endif
+
+bool everything_again() {
+    return REIGEN_VERSION > 0;
+}

@@ -1,0 +1,27 @@
+# Every ```diff block of the README names two files of the tree and is what diff says of them.
+
+include(${CMAKE_CURRENT_LIST_DIR}/blocks.cmake)
+
+file(READ ${README} text)
+set(count 0)
+next_block(text diff shown before text)
+while(NOT shown STREQUAL "")
+  if(NOT shown MATCHES "^--- ([^\n]+)\n\\+\\+\\+ ([^\n]+)\n")
+    message(FATAL_ERROR "a diff block must start with the names of the two files:\n${shown}")
+  endif()
+  set(from ${CMAKE_MATCH_1})
+  set(to ${CMAKE_MATCH_2})
+  execute_process(COMMAND diff -u --label ${from} --label ${to} ${from} ${to}
+    WORKING_DIRECTORY ${ROOT} OUTPUT_VARIABLE actual RESULT_VARIABLE result)
+  if(NOT result EQUAL 1)
+    message(FATAL_ERROR "${from} and ${to} do not differ, or are missing")
+  endif()
+  if(NOT actual STREQUAL shown)
+    message(FATAL_ERROR "the README shows\n${shown}\nbut the difference is\n${actual}")
+  endif()
+  math(EXPR count "${count} + 1")
+  next_block(text diff shown before text)
+endwhile()
+if(count EQUAL 0)
+  message(FATAL_ERROR "the README shows no difference")
+endif()
