@@ -3,7 +3,8 @@
 # builds. Does nothing, and needs no network, when everything is there.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-build=$root/build # shellcheck disable=SC2034 # what the sourcing script builds in
+# shellcheck disable=SC2034 # for the sourcing script
+build=$root/build
 
 # What each purpose needs, in Debian's and Ubuntu's names.
 packages_for() {
