@@ -52,8 +52,7 @@ REIGEN_INLINE Tile<T, Height, Width> multiply_tile(Index depth, LeftPanel<T> lef
         unrolled<Width>([&](auto p) REIGEN_INLINE_LAMBDA { b[p] = load<T>(packets + p * right.packet); });
         unrolled<Height>([&](auto i) REIGEN_INLINE_LAMBDA {
             const Packet<T> a = broadcast<T>(rows[i][at]);
-            unrolled<Width>([&](auto p)
-                                REIGEN_INLINE_LAMBDA { tile(i, p) = multiply_add<T>(a, b[p], tile(i, p)); });
+            unrolled<Width>([&](auto p) REIGEN_INLINE_LAMBDA { tile(i, p) = multiply_add<T>(a, b[p], tile(i, p)); });
         });
         packets += right.step;
     }

@@ -38,9 +38,8 @@ inline constexpr int packet_registers =
 /// Calls f with the constants 0, ..., Count - 1, so that arrays indexed by them stay in registers at any -O level.
 template <int Count, class F>
 REIGEN_INLINE void unrolled(F&& f) {
-    [&]<int... I>(std::integer_sequence<int, I...>) REIGEN_INLINE_LAMBDA {
-        (f(std::integral_constant<int, I>{}), ...);
-    }(std::make_integer_sequence<int, Count>{});
+    [&]<int... I>(std::integer_sequence<int, I...>)
+        REIGEN_INLINE_LAMBDA { (f(std::integral_constant<int, I>{}), ...); }(std::make_integer_sequence<int, Count>{});
 }
 
 /// a b + c in one rounding wherever the processor has the instruction. Never left to the compiler's contraction, so a
@@ -98,15 +97,6 @@ REIGEN_INLINE void store_some(T* to, Index stride, int count, const Packet<T>& p
     store(all, packet);
     for (int lane = 0; lane < count; ++lane)
         to[lane * stride] = all[lane];
-}
-
-/// Transposes the lanes<T> x lanes<T> elements held in as many packets.
-template <class T>
-REIGEN_INLINE void transpose_packets(Packet<T> (&packets)[lanes<T>]) {
-    Eigen::internal::PacketBlock<Packet<T>, lanes<T>> block;
-    unrolled<lanes<T>>([&](auto i) REIGEN_INLINE_LAMBDA { block.packet[i] = packets[i]; });
-    Eigen::internal::ptranspose(block);
-    unrolled<lanes<T>>([&](auto i) REIGEN_INLINE_LAMBDA { packets[i] = block.packet[i]; });
 }
 
 } // namespace detail
