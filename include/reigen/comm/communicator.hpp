@@ -1,0 +1,343 @@
+#pragma once
+
+#include <reigen/comm/backend.hpp>
+#include <reigen/comm/pending.hpp>
+#include <reigen/comm/registry.hpp>
+#include <reigen/comm/self.hpp>
+#include <reigen/core/buffer.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <ranges>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+/// A group of ranks and the calling rank's place in it: the typed, validated face of a `Backend`. A handle, cheap to
+/// copy; copies share deadline, traffic and state.
+///
+/// Ranges may be std::span, std::vector, std::array or Buffer, of float, double, bfloat16 or integers of 8 to 64 bits.
+/// Sizes and parts count elements; a rank's part may be empty. The ranges of one call must not overlap, but a rank's
+/// own part may already lie in its place in the whole.
+///
+/// Collective  the calls documented as such are made by every rank of the group, in the same order, with matching sizes
+/// Order       sums are taken in rank order, ((x_0 + x_1) + x_2) + ..., whatever the size, the backend or the timing,
+/// so
+///             they are bit-identical on every rank and in every run; bfloat16 is summed in float and rounded once
+/// Throws      ArgumentError, ShapeError before any message, for what the calling rank can see to be wrong;
+///             TimeoutError after `deadline()` seconds of waiting; PeerError where another rank failed or left;
+///             CommunicationError from the transport, for messages of unlike sizes, and once the communicator has
+///             failed
+class Communicator final {
+  public:
+    /// Largest tag of a message.
+    static constexpr int max_tag = (1 << 14) - 1;
+
+    /// This rank alone.
+    Communicator() : Communicator(std::make_shared<SelfBackend>()) {}
+
+    explicit Communicator(std::shared_ptr<Backend> backend) : state_(std::make_shared<detail::CommunicatorState>()) {
+        require(backend != nullptr, "Communicator: no backend");
+        state_->backend = std::move(backend);
+    }
+
+    int rank() const { return state_->backend->rank(); }
+    int size() const { return state_->backend->size(); }
+
+    /// Sends to another rank; returns when the range may be changed again, which may be only when it is received.
+    template <ElementRange In>
+    void send(const In& in, int to, int tag = 0) const {
+        run(message(Call::send, in, to, tag));
+    }
+
+    /// Receives exactly `out` from another rank. Messages of one rank with equal tags come in the order they were sent.
+    template <WritableElementRange Out>
+    void receive(Out&& out, int from, int tag = 0) const {
+        run(message(Call::receive, out, from, tag));
+    }
+
+    /// Reduces each element over the ranks, in place, to the same bits everywhere. Collective.
+    ///
+    /// Cost  n + (P - 2) n_r elements sent, n_r = n/P the rank's slice: 2 n (P - 1)/P in at most 2 (P - 1) messages
+    template <WritableElementRange InOut>
+    void all_reduce(InOut&& in_place, Reduction reduction = Reduction::sum) const {
+        run(all_reduce_operation(in_place, reduction));
+    }
+
+    /// Gives every rank the ranks' parts, one after the other. `parts`: elements of each rank; none = equal.
+    /// Collective.
+    ///
+    /// Cost  (P - 1) n_r elements sent in P - 1 messages
+    template <ElementRange Mine, WritableElementRange All>
+    void all_gather(const Mine& mine, All&& all, std::span<const Index> parts = {}) const {
+        run(all_gather_operation(mine, all, parts));
+    }
+
+    /// Reduces over the ranks, of which rank r keeps part r. `parts`: elements of each rank; none = equal. Collective.
+    ///
+    /// Cost  n - n_r elements sent in P - 1 messages
+    template <ElementRange All, WritableElementRange Mine>
+    void reduce_scatter(const All& all, Mine&& mine, Reduction reduction = Reduction::sum,
+                        std::span<const Index> parts = {}) const {
+        run(reduce_scatter_operation(all, mine, reduction, parts));
+    }
+
+    /// Gives every rank what `root` has. Collective.
+    ///
+    /// Cost  n elements to each of at most ceil(log2 P) ranks
+    template <WritableElementRange InOut>
+    void broadcast(InOut&& in_place, int root) const {
+        run(broadcast_operation(in_place, root));
+    }
+
+    /// Part j of `out` goes to rank j, part i of `in` comes from rank i. Collective.
+    ///
+    /// Cost  n - n_r elements sent in P - 1 messages
+    template <ElementRange Out, WritableElementRange In>
+    void all_to_all(const Out& out, std::span<const Index> out_parts, In&& in, std::span<const Index> in_parts) const {
+        run(all_to_all_operation(out, out_parts, in, in_parts));
+    }
+
+    /// Returns when every rank has come. Collective.
+    void barrier() const { run(Operation{}); }
+
+    /// The ranks of equal `color` (>= 0) as a group, ordered by `key`, then by rank. Collective. Inherits the deadline.
+    Communicator split(int color, int key) const;
+
+    // Started operations own their buffers until they are done. Any number may be in flight and be waited for in any
+    // order; every rank starts the collectives in the same order.
+
+    template <Element T>
+    Pending<T> start_send(Buffer<T> in, int to, int tag = 0) const {
+        const Operation operation = message(Call::send, in, to, tag);
+        return start<T>(operation, std::move(in), {});
+    }
+
+    template <Element T>
+    Pending<T> start_receive(Buffer<T> out, int from, int tag = 0) const {
+        const Operation operation = message(Call::receive, out, from, tag);
+        return start<T>(operation, std::move(out), {});
+    }
+
+    template <Element T>
+    Pending<T> start_all_reduce(Buffer<T> in_place, Reduction reduction = Reduction::sum) const {
+        const Operation operation = all_reduce_operation(in_place, reduction);
+        return start<T>(operation, std::move(in_place), {});
+    }
+
+    template <Element T>
+    Pending<T> start_all_gather(Buffer<T> mine, Buffer<T> all, std::span<const Index> parts = {}) const {
+        const Operation operation = all_gather_operation(mine, all, parts);
+        return start<T>(operation, std::move(all), std::move(mine));
+    }
+
+    template <Element T>
+    Pending<T> start_reduce_scatter(Buffer<T> all, Buffer<T> mine, Reduction reduction = Reduction::sum,
+                                    std::span<const Index> parts = {}) const {
+        const Operation operation = reduce_scatter_operation(all, mine, reduction, parts);
+        return start<T>(operation, std::move(mine), std::move(all));
+    }
+
+    template <Element T>
+    Pending<T> start_broadcast(Buffer<T> in_place, int root) const {
+        const Operation operation = broadcast_operation(in_place, root);
+        return start<T>(operation, std::move(in_place), {});
+    }
+
+    template <Element T>
+    Pending<T> start_all_to_all(Buffer<T> out, std::span<const Index> out_parts, Buffer<T> in,
+                                std::span<const Index> in_parts) const {
+        const Operation operation = all_to_all_operation(out, out_parts, in, in_parts);
+        return start<T>(operation, std::move(in), std::move(out));
+    }
+
+    /// Seconds after which a wait on this communicator gives up; 0 = never.
+    double deadline() const { return state_->deadline; }
+    void set_deadline(double seconds) const {
+        require(seconds >= 0, "set_deadline: ", seconds, " seconds; want 0 (none) or more");
+        state_->deadline = seconds;
+    }
+
+    /// Messages and bytes this rank has sent over this communicator, collectives included.
+    Traffic traffic() const { return state_->backend->traffic(); }
+
+    /// Whether an operation here ended in a way that leaves the group without a common order; everything throws then.
+    bool failed() const { return !state_->failure.empty(); }
+
+    /// Whether both are handles of the same communicator.
+    bool operator==(const Communicator&) const = default;
+
+  private:
+    template <class In>
+    static Operation reading(Call call, const In& in) {
+        Operation operation;
+        operation.call = call;
+        operation.type = data_type<std::remove_cv_t<std::ranges::range_value_t<In>>>();
+        operation.in = reinterpret_cast<const std::byte*>(std::ranges::data(in));
+        operation.in_size = Index(std::ranges::size(in));
+        return operation;
+    }
+
+    template <class Out>
+    static void write(Operation& operation, Out& out) {
+        operation.out = reinterpret_cast<std::byte*>(std::ranges::data(out));
+        operation.out_size = Index(std::ranges::size(out));
+    }
+
+    template <class Out>
+    static Operation writing(Call call, Out& out) {
+        Operation operation;
+        operation.call = call;
+        operation.type = data_type<std::remove_cv_t<std::ranges::range_value_t<Out>>>();
+        write(operation, out);
+        return operation;
+    }
+
+    template <class In, class Out>
+    static Operation between(Call call, const In& in, Out& out) {
+        static_assert(std::is_same_v<std::ranges::range_value_t<In>, std::ranges::range_value_t<Out>>,
+                      "reigen: both ranges of a collective hold elements of one type");
+        Operation operation = reading(call, in);
+        write(operation, out);
+        return operation;
+    }
+
+    template <class Range>
+    Operation message(Call call, Range& range, int peer, int tag) const {
+        Operation operation = call == Call::send ? reading(call, range) : Operation{};
+        if constexpr (WritableElementRange<Range>)
+            if (call == Call::receive)
+                operation = writing(call, range);
+        operation.peer = peer;
+        operation.tag = tag;
+        require(peer >= 0 && peer < size(), to_string(call), ": rank ", peer, " of ", size());
+        require(peer != rank(), to_string(call), ": rank ", peer, " to itself; copy instead");
+        require(tag >= 0 && tag <= max_tag, to_string(call), ": tag ", tag, "; want 0 to ", max_tag);
+        return operation;
+    }
+
+    template <class InOut>
+    static Operation all_reduce_operation(InOut& in_place, Reduction reduction) {
+        Operation operation = between(Call::all_reduce, in_place, in_place);
+        operation.reduction = reduction;
+        return operation;
+    }
+
+    template <class Mine, class All>
+    Operation all_gather_operation(const Mine& mine, All& all, std::span<const Index> parts) const {
+        Operation operation = between(Call::all_gather, mine, all);
+        operation.parts = parts;
+        check_parts(operation, parts, operation.in_size, operation.out_size);
+        return operation;
+    }
+
+    template <class All, class Mine>
+    Operation reduce_scatter_operation(const All& all, Mine& mine, Reduction reduction,
+                                       std::span<const Index> parts) const {
+        Operation operation = between(Call::reduce_scatter, all, mine);
+        operation.reduction = reduction;
+        operation.parts = parts;
+        check_parts(operation, parts, operation.out_size, operation.in_size);
+        return operation;
+    }
+
+    template <class InOut>
+    Operation broadcast_operation(InOut& in_place, int root) const {
+        Operation operation = between(Call::broadcast, in_place, in_place);
+        operation.peer = root;
+        require(root >= 0 && root < size(), "broadcast: root ", root, " of ", size());
+        return operation;
+    }
+
+    template <class Out, class In>
+    Operation all_to_all_operation(const Out& out, std::span<const Index> out_parts, In& in,
+                                   std::span<const Index> in_parts) const {
+        Operation operation = between(Call::all_to_all, out, in);
+        operation.parts = out_parts;
+        operation.in_parts = in_parts;
+        check_parts("all_to_all: out", out_parts, operation.in_size);
+        check_parts("all_to_all: in", in_parts, operation.out_size);
+        const auto self = std::size_t(rank());
+        require<ShapeError>(out_parts[self] == in_parts[self], "all_to_all: rank ", rank(), " gives itself ",
+                            out_parts[self], " elements and takes ", in_parts[self]);
+        return operation;
+    }
+
+    /// The parts that were given, or equal ones, against what this rank has of the whole.
+    void check_parts(const Operation& operation, std::span<const Index> parts, Index mine, Index all) const {
+        const char* const name = to_string(operation.call);
+        if (parts.empty()) {
+            require<ShapeError>(all == mine * size(), name, ": ", mine, " elements on each of ", size(),
+                                " ranks are not the whole of ", all);
+            return;
+        }
+        check_parts(name, parts, all);
+        require<ShapeError>(parts[std::size_t(rank())] == mine, name, ": part ", rank(), " has ",
+                            parts[std::size_t(rank())], " elements, the range of this rank ", mine);
+    }
+
+    void check_parts(const char* name, std::span<const Index> parts, Index all) const {
+        require<ShapeError>(Index(parts.size()) == size(), name, ": ", parts.size(), " parts for ", size(), " ranks");
+        require<ShapeError>(std::ranges::none_of(parts, [](Index part) { return part < 0; }), name,
+                            ": a part is negative");
+        require<ShapeError>(detail::sum_of(parts) == all, name, ": the parts sum to ", detail::sum_of(parts),
+                            ", the whole has ", all, " elements");
+    }
+
+    /// Gives a collective its order number as a tag, apart from the tags of messages.
+    bool prepare(Operation& operation) const {
+        require<CommunicationError>(!failed(), to_string(operation.call),
+                                    ": this communicator failed earlier: ", state_->failure);
+        require(operation.in != nullptr || operation.in_size == 0, to_string(operation.call), ": null data, ",
+                operation.in_size, " elements");
+        require(operation.out != nullptr || operation.out_size == 0, to_string(operation.call), ": null data, ",
+                operation.out_size, " elements");
+        const bool collective = operation.call != Call::send && operation.call != Call::receive;
+        if (collective)
+            operation.tag = max_tag + 1 + int(state_->order++ & max_tag);
+        return collective;
+    }
+
+    void run(Operation operation) const {
+        const bool collective = prepare(operation);
+        detail::wait(*detail::start(std::make_shared<detail::Task>(), state_, collective, operation));
+    }
+
+    template <class T>
+    Pending<T> start(Operation operation, Buffer<T> result, Buffer<T> source) const {
+        using Holder = typename Pending<T>::Holder;
+        const bool collective = prepare(operation);
+        auto task = std::make_shared<Holder>(std::move(result), std::move(source));
+        return Pending<T>(detail::start(std::move(task), state_, collective, operation));
+    }
+
+    std::shared_ptr<detail::CommunicatorState> state_;
+};
+
+inline Communicator Communicator::split(int color, int key) const {
+    require(color >= 0, "split: color ", color, "; want 0 or more");
+    struct Member {
+        int key, rank;
+        auto operator<=>(const Member&) const = default;
+    };
+    const std::array<int, 2> mine = {color, key};
+    std::vector<int> all(2 * std::size_t(size()));
+    all_gather(mine, all);
+    std::vector<Member> group;
+    for (int r = 0; r < size(); ++r)
+        if (all[2 * std::size_t(r)] == color)
+            group.push_back({all[2 * std::size_t(r) + 1], r});
+    std::ranges::sort(group);
+    std::vector<int> members;
+    for (const Member& member : group)
+        members.push_back(member.rank);
+    Communicator child(state_->backend->split(color, members));
+    child.set_deadline(deadline());
+    return child;
+}
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <reigen/comm/communicator.hpp>
+#include <reigen/comm/thread_backend.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+struct ThreadOptions {
+    double deadline = 300; // seconds a rank waits for another, 0 = for ever
+    double patience = 4;   // seconds the others have to come back once a rank has failed
+};
+
+namespace detail {
+
+/// Runs one body on a crew of threads and waits for them.
+class ThreadRun {
+  public:
+    ThreadRun(int ranks, const std::function<void(const Communicator&)>& body, ThreadOptions options)
+        : body_(body), options_(options), crew_(std::make_shared<Crew>(ranks)), hub_(world_of(crew_)) {}
+
+    void run() {
+        for (int rank = 0; rank < crew_->size(); ++rank)
+            threads_.emplace_back([this, rank] { run_rank(rank); });
+        wait_for_all();
+        for (std::thread& thread : threads_)
+            thread.join();
+        if (const auto exception = crew_->exception())
+            std::rethrow_exception(exception);
+    }
+
+  private:
+    static std::shared_ptr<ThreadHub> world_of(const std::shared_ptr<Crew>& crew) {
+        std::vector<int> ranks(std::size_t(crew->size()));
+        std::iota(ranks.begin(), ranks.end(), 0);
+        return std::make_shared<ThreadHub>(crew, std::move(ranks));
+    }
+
+    void run_rank(int rank) noexcept {
+        try {
+            const Communicator world(std::make_shared<ThreadBackend>(hub_, rank));
+            world.set_deadline(options_.deadline);
+            body_(world);
+        } catch (...) {
+            crew_->fail(rank, std::current_exception(), message_of(std::current_exception()));
+        }
+        registry().close();
+        crew_->leave(rank);
+        const std::lock_guard lock(mutex_);
+        ++finished_;
+        changed_.notify_one();
+    }
+
+    /// Without a limit as long as nobody has failed; then with one, since a rank that computes for ever hears nothing.
+    void wait_for_all() {
+        const auto all_back = [this] { return finished_ == crew_->size(); };
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return all_back() || crew_->failed(); });
+        if (!changed_.wait_for(lock, std::chrono::duration<double>(options_.patience), all_back))
+            end_process();
+    }
+
+    [[noreturn]] void end_process() const {
+        std::string missing;
+        for (int rank = 0; rank < crew_->size(); ++rank)
+            if (!crew_->has_left(rank))
+                missing += concat(missing.empty() ? "" : ", ", rank);
+        const std::string text =
+            concat(crew_->reason(), "\nrank ", missing, " of ", crew_->size(), " did not come back within ",
+                   options_.patience, " s after that; ending the process\n");
+        std::fputs(text.c_str(), stderr);
+        std::_Exit(EXIT_FAILURE);
+    }
+
+    const std::function<void(const Communicator&)>& body_;
+    ThreadOptions options_;
+    std::shared_ptr<Crew> crew_;
+    std::shared_ptr<ThreadHub> hub_;
+    std::vector<std::thread> threads_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    int finished_ = 0;
+};
+
+} // namespace detail
+
+/// Runs `body(communicator)` on `ranks` threads of this process, one rank each, and returns when all have returned.
+///
+/// A rank that throws, or that returns while others still wait for it, wakes them; they throw `PeerError`.
+/// Throws  what the first rank to fail threw, once all have come back; a rank that does not come back within
+///         `options.patience` seconds after a failure is reported and ends the process, since a thread cannot be
+///         stopped
+inline void run_threads(int ranks, const std::function<void(const Communicator&)>& body, ThreadOptions options = {}) {
+    require(ranks >= 1, "run_threads: ", ranks, " ranks; want 1 or more");
+    detail::ThreadRun(ranks, body, options).run();
+}
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET
