@@ -12,3 +12,43 @@
 #include <reigen/core/strided.hpp>
 #include <reigen/core/types.hpp>
 #include <reigen/core/version.hpp>
+
+#include <reigen/kernel/activation.hpp>
+#include <reigen/kernel/adamw.hpp>
+#include <reigen/kernel/cross_entropy.hpp>
+#include <reigen/kernel/dropout.hpp>
+#include <reigen/kernel/gemm.hpp>
+#include <reigen/kernel/gemm_blocks.hpp>
+#include <reigen/kernel/lanes.hpp>
+#include <reigen/kernel/microkernel.hpp>
+#include <reigen/kernel/norm.hpp>
+#include <reigen/kernel/pack.hpp>
+#include <reigen/kernel/packet.hpp>
+#include <reigen/kernel/rotary.hpp>
+#include <reigen/kernel/tile_update.hpp>
+#include <reigen/kernel/transpose_packets.hpp>
+#include <reigen/kernel/workspace.hpp>
+
+#include <reigen/comm/backend.hpp>
+#include <reigen/comm/communicator.hpp>
+#include <reigen/comm/execution.hpp>
+#include <reigen/comm/mesh.hpp>
+#include <reigen/comm/operation.hpp>
+#include <reigen/comm/pending.hpp>
+#include <reigen/comm/reduce.hpp>
+#include <reigen/comm/registry.hpp>
+#include <reigen/comm/schedule.hpp>
+#include <reigen/comm/self.hpp>
+#include <reigen/comm/thread_backend.hpp>
+#include <reigen/comm/thread_mailbox.hpp>
+#include <reigen/comm/threads.hpp>
+
+#include <reigen/layout/blocks.hpp>
+#include <reigen/layout/head_groups.hpp>
+#include <reigen/layout/nested.hpp>
+#include <reigen/layout/overlap.hpp>
+#include <reigen/layout/partition.hpp>
+#include <reigen/layout/placement.hpp>
+#include <reigen/layout/rules.hpp>
+#include <reigen/layout/sequence.hpp>
+#include <reigen/layout/sequences.hpp>
