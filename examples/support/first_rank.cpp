@@ -18,12 +18,29 @@ std::string reason() {
     return errno != 0 ? std::string(": ") + std::strerror(errno) : "";
 }
 
-void share(const reigen::Communicator& world, std::string& text) {
-    std::array<std::int64_t, 1> size = {std::int64_t(text.size())};
+/// Gives every rank the elements that rank 0 has.
+template <class Element, class Container>
+void share(const reigen::Communicator& world, Container& elements) {
+    std::array<std::int64_t, 1> size = {std::int64_t(elements.size())};
     world.broadcast(size, 0);
-    text.resize(std::size_t(size[0]));
-    world.broadcast(std::span(reinterpret_cast<std::uint8_t*>(text.data()), text.size()), 0);
+    elements.resize(std::size_t(size[0]));
+    world.broadcast(std::span(reinterpret_cast<Element*>(elements.data()), elements.size()), 0);
 }
+
+/// While it lives, waits on the communicator have no end.
+class Patience {
+  public:
+    explicit Patience(const reigen::Communicator& world) : world_(world), before_(world.deadline()) {
+        world_.set_deadline(0);
+    }
+    ~Patience() { world_.set_deadline(before_); }
+    Patience(const Patience&) = delete;
+    Patience& operator=(const Patience&) = delete;
+
+  private:
+    reigen::Communicator world_;
+    double before_;
+};
 
 } // namespace
 
@@ -37,11 +54,21 @@ std::string text_of_first_rank(const reigen::Communicator& world, const std::fun
             error = usage.what();
         }
     }
-    share(world, error);
+    share<std::uint8_t>(world, error);
     if (!error.empty())
         throw UsageError(error);
-    share(world, text);
+    share<std::uint8_t>(world, text);
     return text;
+}
+
+std::vector<double> numbers_of_first_rank(const reigen::Communicator& world,
+                                          const std::function<std::vector<double>()>& make) {
+    std::vector<double> numbers;
+    if (world.rank() == 0)
+        numbers = make();
+    const Patience patience(world);
+    share<double>(world, numbers);
+    return numbers;
 }
 
 std::ofstream file_of_first_rank(const reigen::Communicator& world, const std::string& path) {

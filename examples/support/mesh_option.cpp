@@ -64,11 +64,4 @@ std::vector<reigen::MeshAxis> mesh_axes(const std::string& text, int ranks) {
     return axes;
 }
 
-std::string mesh_text(const std::vector<reigen::MeshAxis>& axes) {
-    std::string text;
-    for (const auto& [axis, size] : axes)
-        text += concat(text.empty() ? "" : " x ", to_string(axis), '=', size);
-    return text;
-}
-
 } // namespace examples

@@ -13,7 +13,4 @@ namespace examples {
 /// Throws  UsageError where the text is not of this form or its sizes do not multiply to the number of ranks.
 std::vector<reigen::MeshAxis> mesh_axes(const std::string& text, int ranks);
 
-/// "dp=1 x cp=2 x tp=2"
-std::string mesh_text(const std::vector<reigen::MeshAxis>& axes);
-
 } // namespace examples

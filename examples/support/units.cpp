@@ -25,6 +25,13 @@ std::string bytes_text(reigen::Index bytes) {
     return print(unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
 }
 
+std::string count_text(reigen::Index count) {
+    std::string text = std::to_string(count);
+    for (auto place = std::ptrdiff_t(text.size()) - 3; place > (count < 0 ? 1 : 0); place -= 3)
+        text.insert(std::size_t(place), 1, ',');
+    return text;
+}
+
 std::string duration_text(double seconds) {
     const long whole = std::lround(seconds);
     if (whole < 60)

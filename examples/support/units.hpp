@@ -9,6 +9,9 @@ namespace examples {
 /// "0 B", "12.3 KiB", "1.5 GiB".
 std::string bytes_text(reigen::Index bytes);
 
+/// "1,234,567"
+std::string count_text(reigen::Index count);
+
 /// "7 s", "1:05", "2:03:04".
 std::string duration_text(double seconds);
 

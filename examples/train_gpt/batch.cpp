@@ -26,11 +26,12 @@ Starts random_starts(std::string_view text, Index sequences, Index length, std::
 }
 
 Starts even_starts(std::string_view text, Index most, Index length) {
-    const Index places = Index(text.size()) - length;
-    const Index count = std::clamp<Index>(places / length, 1, most);
+    const Index last = Index(text.size()) - 1 - length;
+    const Index count = std::clamp<Index>(last / length + 1, 1, most);
+    const Index step = count > 1 ? last / (count - 1) : 0;
     Starts starts;
     for (Index window = 0; window < count; ++window)
-        starts.push_back(window * (places / count));
+        starts.push_back(window * step);
     return starts;
 }
 

@@ -1,7 +1,7 @@
 #include <train_gpt/corpus.hpp>
 
-#include <support/program.hpp>
 #include <support/first_rank.hpp>
+#include <support/program.hpp>
 
 #include <reigen/core/error.hpp>
 

@@ -1,14 +1,12 @@
 #pragma once
 
-#include <reigen/core/types.hpp>
+#include <train_gpt/options.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
 namespace train_gpt {
-
-using reigen::Index;
 
 /// The learning rate of a step: a straight rise over the warm-up, then half a cosine down to a tenth.
 struct Schedule {
@@ -23,5 +21,9 @@ struct Schedule {
         return highest * (0.55 + 0.45 * std::cos(std::numbers::pi * progress));
     }
 };
+
+inline Schedule schedule(const Options& options) {
+    return {options.learning_rate, options.warm_up, options.steps};
+}
 
 } // namespace train_gpt
