@@ -66,11 +66,16 @@ void gemm_checked(Accumulator<From> alpha, Strided<const From> a, Strided<const 
     multiply_blocks<From>(alpha, a, b, beta, c);
 }
 
-#ifdef REIGEN_EXTERN_KERNELS
-extern template void gemm_checked(float, Strided<const float>, Strided<const float>, float, Strided<float>);
-extern template void gemm_checked(double, Strided<const double>, Strided<const double>, double, Strided<double>);
-extern template void gemm_checked(float, Strided<const bfloat16>, Strided<const bfloat16>, float, Strided<bfloat16>);
-extern template void gemm_checked(float, Strided<const bfloat16>, Strided<const bfloat16>, float, Strided<float>);
+// What this project's own programs link instead of compiling it again; nothing of it reaches a user of the headers.
+#ifdef REIGEN_KERNEL_INSTANTIATION
+REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const float>, Strided<const float>, float,
+                                                       Strided<float>);
+REIGEN_KERNEL_INSTANTIATION template void gemm_checked(double, Strided<const double>, Strided<const double>, double,
+                                                       Strided<double>);
+REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const bfloat16>, Strided<const bfloat16>, float,
+                                                       Strided<bfloat16>);
+REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const bfloat16>, Strided<const bfloat16>, float,
+                                                       Strided<float>);
 #endif
 
 } // namespace detail
