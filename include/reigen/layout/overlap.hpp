@@ -21,12 +21,20 @@ struct Overlap {
     bool empty() const { return size == 0; }
 
     void append(Run in_first, Run in_second) {
+        size += in_first.count;
+        if (in_first.count == 1)
+            in_first.stride = in_second.stride = 1;
+        if (!first.empty() && follows(first.back(), in_first) && follows(second.back(), in_second)) {
+            first.back().count += in_first.count;
+            second.back().count += in_second.count;
+            return;
+        }
         first.push_back(in_first);
         second.push_back(in_second);
-        size += in_first.count;
     }
 
-    /// The same indices, with `second` replaced by places one after the other: how a message holds them.
+    /// The same with one of them replaced by places one after the other: how a message holds what comes from `first`,
+    /// or what goes to `second`.
     Overlap packed() const {
         Overlap result;
         for (const Run& piece : first)
@@ -34,7 +42,17 @@ struct Overlap {
         return result;
     }
 
-    Overlap swapped() const { return {second, first, size}; }
+    Overlap unpacked() const {
+        Overlap result;
+        for (const Run& piece : second)
+            result.append({result.size, 1, piece.count}, piece);
+        return result;
+    }
+
+  private:
+    static bool follows(const Run& before, const Run& next) {
+        return before.stride == 1 && next.stride == 1 && next.start == before.start + before.count;
+    }
 };
 
 namespace detail {
