@@ -22,6 +22,10 @@ std::optional<int> positive_number(const std::string& text) {
     return whole && value >= 1 ? std::optional(value) : std::nullopt;
 }
 
+std::string ranks_text(long ranks) {
+    return concat(ranks, ranks == 1 ? " rank" : " ranks");
+}
+
 /// The size that the text gives the axis, if it names it.
 std::optional<int> size_of(reigen::Axes axis, const std::string& text) {
     std::optional<int> found;
@@ -59,8 +63,9 @@ std::vector<reigen::MeshAxis> mesh_axes(const std::string& text, int ranks) {
         product *= axes.back().size;
     }
     if (product != ranks)
-        throw UsageError(concat("--mesh ", text, " is for ", product, " ranks, there ", ranks == 1 ? "is " : "are ",
-                                ranks, "; start it with --ranks ", product, " or mpirun -n ", product));
+        throw UsageError(concat("--mesh ", text, " is for ", ranks_text(product), ", there ",
+                                ranks == 1 ? "is " : "are ", ranks, "; start it with --ranks ", product,
+                                " or mpirun -n ", product));
     return axes;
 }
 

@@ -69,52 +69,79 @@ int run_on_threads(const CLI::App& app, int ranks, const RankBody& body) {
     return *std::max_element(codes.begin(), codes.end());
 }
 
+/// What a launcher tells each process it starts.
+struct Launcher {
+    const char* size_variable;
+    const char* rank_variable;
+
+    int size() const { return value_of(size_variable); }
+    int rank() const { return value_of(rank_variable); }
+
+  private:
+    static int value_of(const char* variable) {
+        const char* const value = std::getenv(variable);
+        return value != nullptr ? std::atoi(value) : 0;
+    }
+};
+
+/// The launcher that started this process, if one did: Open MPI's, one that speaks PMI, MVAPICH's, or Slurm's.
+std::optional<Launcher> launcher() {
+    constexpr Launcher known[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                  {"PMI_SIZE", "PMI_RANK"},
+                                  {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
+                                  {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
+    for (const Launcher& candidate : known)
+        if (candidate.size() > 0)
+            return candidate;
+    return std::nullopt;
+}
+
 #ifdef REIGEN_EXAMPLES_WITH_MPI
 int run_on_launched_ranks(CLI::App& app, int argc, char** argv, const CLI::Option* ranks, const RankBody& body) {
-    int code = 0;
-    const int status = reigen::mpi_main(argc, argv, [&](const reigen::Communicator& world) {
+    return reigen::mpi_main(argc, argv, [&](const reigen::Communicator& world) {
         const bool prints = world.rank() == 0;
         if (const auto early = parse(app, argc, argv, prints))
-            code = *early;
-        else if (ranks->count() > 0 && ranks->as<int>() != world.size())
-            code = prints ? complain(app, "--ranks makes threads where there is no launcher; this one started " +
-                                              std::to_string(world.size()) + " ranks")
-                          : usage_exit_code;
-        else
-            code = run_body(app, body, world);
+            return *early;
+        if (ranks->count() == 0 || ranks->as<int>() == world.size())
+            return run_body(app, body, world);
+        if (prints)
+            complain(app, "--ranks makes threads where there is no launcher; this one started " +
+                              std::to_string(world.size()) + " ranks");
+        return usage_exit_code;
     });
-    return status != 0 ? status : code;
+}
+#else
+int run_on_launched_ranks(CLI::App& app, int argc, char** argv, const CLI::Option* ranks, const RankBody& body) {
+    if (launcher()->size() == 1) {
+        const auto early = parse(app, argc, argv, true);
+        return early ? *early : run_on_threads(app, ranks->as<int>(), body);
+    }
+    if (launcher()->rank() == 0)
+        complain(app, "built without MPI, so it cannot join the launcher's ranks: build it where an MPI is found, or "
+                      "start it by itself with --ranks P");
+    return usage_exit_code;
 }
 #endif
 
 } // namespace
 
 bool started_by_launcher() {
-    constexpr const char* world_sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS",
-                                           "SLURM_STEP_NUM_TASKS"};
-    return std::any_of(std::begin(world_sizes), std::end(world_sizes),
-                       [](const char* name) { return std::getenv(name) != nullptr; });
+    return launcher().has_value();
 }
 
 int run_program(CLI::App& app, int argc, char** argv, const RankBody& body) {
     app.formatter(std::make_shared<HelpFormat>());
     int ranks = 1;
-    auto* const option = app.add_option("--ranks", ranks,
-                                        "Run on this many ranks as threads of this process; under "
-                                        "mpirun or srun the ranks are the launcher's")
-                             ->check(between(1, 1024))
-                             ->capture_default_str();
-    if (started_by_launcher()) {
-#ifdef REIGEN_EXAMPLES_WITH_MPI
+    const CLI::Option* const option = app.add_option("--ranks", ranks,
+                                                     "Run on this many ranks as threads of this process; under mpirun "
+                                                     "or srun the ranks are the launcher's")
+                                          ->check(between(1, 1024))
+                                          ->capture_default_str();
+    if (launcher())
         return run_on_launched_ranks(app, argc, argv, option, body);
-#else
-        return complain(app, "built without MPI, so it cannot join the launcher's ranks: build it where an MPI is "
-                             "found, or start it by itself with --ranks P");
-#endif
-    }
-    if (const auto code = parse(app, argc, argv, true))
-        return *code;
-    return run_on_threads(app, option->as<int>(), body);
+    if (const auto early = parse(app, argc, argv, true))
+        return *early;
+    return run_on_threads(app, ranks, body);
 }
 
 } // namespace examples
