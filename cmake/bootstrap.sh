@@ -39,11 +39,9 @@ install_for() {
         done
         return 0 # whether the libraries are there, configuring finds out
     fi
-    local missing=() purpose package
-    for purpose in "$@"; do
-        for package in $(packages_for "$purpose"); do
-            is_installed "$package" || missing+=("$package")
-        done
+    local missing=() package
+    for package in $(for purpose in "$@"; do packages_for "$purpose"; done | tr ' ' '\n' | sort -u); do
+        is_installed "$package" || missing+=("$package")
     done
     [ ${#missing[@]} -gt 0 ] || return 0
     local as_root=()
