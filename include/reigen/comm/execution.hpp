@@ -135,6 +135,7 @@ class Execution final : public Started {
         message.type = operation_.type;
         message.peer = transfer.peer;
         message.tag = operation_.tag;
+        message.part_of = operation_.call;
         return message;
     }
 

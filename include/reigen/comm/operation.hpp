@@ -3,9 +3,12 @@
 #include <reigen/core/error.hpp>
 #include <reigen/core/types.hpp>
 
+#include <algorithm>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <string>
@@ -107,16 +110,20 @@ struct Operation {
     int peer = 0;                    // the other rank of a message, the root of a broadcast
     int tag = 0;                     // of a message; of a collective its order number on the communicator
     bool lend = false;               // a receive that only wants to read: the sender's memory will do (`Message`)
+    std::optional<Call> part_of;     // the collective that a message belongs to
 };
 
-/// "all_reduce of 24 float", "receive of 3 int32, tag 7".
+/// "all_reduce of 24 float", "receive of 3 int32, tag 7", "receive of 8 float for all_reduce".
 inline std::string to_string(const Operation& operation) {
+    const auto text = [&](Call call, Index size) {
+        return call == Call::barrier ? std::string("barrier")
+                                     : concat(to_string(call), " of ", size, ' ', to_string(operation.type));
+    };
+    const Index size = std::max(operation.in_size, operation.out_size);
+    if (operation.part_of)
+        return concat(text(operation.call, size), " for ", to_string(*operation.part_of));
     const bool message = operation.call == Call::send || operation.call == Call::receive;
-    if (operation.call == Call::barrier)
-        return "barrier";
-    const Index size = operation.in != nullptr ? operation.in_size : operation.out_size;
-    std::string text = concat(to_string(operation.call), " of ", size, ' ', to_string(operation.type));
-    return message ? concat(text, ", tag ", operation.tag) : text;
+    return message ? concat(text(operation.call, size), ", tag ", operation.tag) : text(operation.call, size);
 }
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <reigen/comm/communicator.hpp>
+#include <reigen/comm/mpi_call.hpp>
+#include <reigen/comm/mpi_message.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <span>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+struct MpiOptions {
+    Index block_bytes = Index(1) << 30; // longest message given to MPI at once; at most INT_MAX, and equal on all ranks
+};
+
+/// Ranks as processes under MPI. Collectives are the schedules over MPI's messages, so their sums keep rank order.
+class MpiBackend final : public Backend {
+  public:
+    /// Takes `comm` over: it is freed with this object, unless MPI has ended before.
+    MpiBackend(MPI_Comm comm, MpiOptions options) : comm_(comm), options_(options) {
+        detail::mpi_check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+        detail::mpi_check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+        detail::mpi_check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+    }
+
+    ~MpiBackend() override {
+        if (detail::mpi_is_alive())
+            MPI_Comm_free(&comm_); // only marks it, in every implementation known to us: nobody is waited for
+    }
+
+    int rank() const override { return rank_; }
+    int size() const override { return size_; }
+
+    std::unique_ptr<Message> start_message(const Operation& operation) override {
+        return std::make_unique<detail::MpiMessage>(comm_, options_.block_bytes, operation);
+    }
+
+    std::shared_ptr<Backend> split(int color, std::span<const int> members) override {
+        const int position = int(std::ranges::find(members, rank_) - members.begin());
+        MPI_Comm part = MPI_COMM_NULL;
+        detail::mpi_check(MPI_Comm_split(comm_, color, position, &part), "MPI_Comm_split");
+        return std::make_shared<MpiBackend>(part, options_);
+    }
+
+  private:
+    MPI_Comm comm_;
+    MpiOptions options_;
+    int rank_ = 0;
+    int size_ = 1;
+};
+
+/// The ranks of an MPI communicator, for a program that owns MPI: any communicator, world or not.
+///
+/// It is duplicated, so no message of ours meets one of the host's, and errors come back as exceptions on the duplicate
+/// alone; the host's communicator and its error handler stay as they are. Collective over `comm`.
+///
+/// MPI must be initialised, with MPI_THREAD_FUNNELED where the program has threads, and this must be called, as all
+/// calls on the communicator, on the thread that initialised it. Handles may outlive MPI_Finalize; operations may not.
+inline Communicator mpi_communicator(MPI_Comm comm, MpiOptions options = {}) {
+    require(detail::mpi_is_alive(), "mpi_communicator: MPI is not initialised, or finalised already");
+    require(comm != MPI_COMM_NULL, "mpi_communicator: MPI_COMM_NULL; this rank is not in the group");
+    require(options.block_bytes >= 1 && options.block_bytes <= std::numeric_limits<int>::max(),
+            "mpi_communicator: blocks of ", options.block_bytes, " bytes; want 1 to ", std::numeric_limits<int>::max());
+    int between_groups = 0;
+    int level = MPI_THREAD_SINGLE;
+    int main_thread = 1;
+    MPI_Comm_test_inter(comm, &between_groups);
+    MPI_Query_thread(&level);
+    MPI_Is_thread_main(&main_thread);
+    require(between_groups == 0, "mpi_communicator: an inter-communicator has no common ranks; merge it first");
+    require(main_thread != 0 || level >= MPI_THREAD_SERIALIZED, "mpi_communicator: MPI was initialised for calls from ",
+            "its main thread only (thread level below MPI_THREAD_SERIALIZED), and this is another thread");
+    MPI_Comm duplicate = MPI_COMM_NULL;
+    detail::mpi_check(MPI_Comm_dup(comm, &duplicate), "MPI_Comm_dup");
+    return Communicator(std::make_shared<MpiBackend>(duplicate, options));
+}
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET
