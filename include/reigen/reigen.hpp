@@ -43,12 +43,19 @@
 #include <reigen/comm/thread_mailbox.hpp>
 #include <reigen/comm/threads.hpp>
 
+#include <reigen/layout/block_copy.hpp>
 #include <reigen/layout/blocks.hpp>
 #include <reigen/layout/head_groups.hpp>
 #include <reigen/layout/nested.hpp>
 #include <reigen/layout/overlap.hpp>
+#include <reigen/layout/parameter.hpp>
 #include <reigen/layout/partition.hpp>
 #include <reigen/layout/placement.hpp>
+#include <reigen/layout/redistribute.hpp>
+#include <reigen/layout/redistribution_plan.hpp>
+#include <reigen/layout/redistribution_steps.hpp>
 #include <reigen/layout/rules.hpp>
 #include <reigen/layout/sequence.hpp>
 #include <reigen/layout/sequences.hpp>
+#include <reigen/layout/shard_spec.hpp>
+#include <reigen/layout/sharded.hpp>
