@@ -35,14 +35,12 @@ Starts even_starts(std::string_view text, Index most, Index length) {
     return starts;
 }
 
-Tokens cut(std::string_view text, const Starts& starts, Index length, const reigen::Runs& rows) {
-    Tokens tokens;
+std::vector<std::int32_t> cut(std::string_view text, const Starts& starts, Index length, const reigen::Runs& rows,
+                              Index ahead) {
+    std::vector<std::int32_t> tokens;
     for (const reigen::Run& run : rows.pieces())
-        for (Index i = 0; i < run.count; ++i) {
-            const Index place = starts[std::size_t(run[i] / length)] + run[i] % length;
-            tokens.inputs.push_back(token(text, place));
-            tokens.targets.push_back(token(text, place + 1));
-        }
+        for (Index i = 0; i < run.count; ++i)
+            tokens.push_back(token(text, starts[std::size_t(run[i] / length)] + run[i] % length + ahead));
     return tokens;
 }
 

@@ -20,13 +20,9 @@ Starts random_starts(std::string_view text, Index sequences, Index length, std::
 /// Up to `most` windows that do not overlap, evenly over the text.
 Starts even_starts(std::string_view text, Index most, Index length);
 
-/// What one rank sees of a batch: the bytes at its rows, and the bytes that follow them.
-struct Tokens {
-    std::vector<std::int32_t> inputs;
-    std::vector<std::int32_t> targets;
-};
-
-/// Cuts the global rows b * length + position that a rank holds out of the text.
-Tokens cut(std::string_view text, const Starts& starts, Index length, const reigen::Runs& rows);
+/// The bytes at the global rows b * length + position that a rank holds, as tokens: the inputs of a batch; and with
+/// `ahead` = 1 those that follow each of them, its targets.
+std::vector<std::int32_t> cut(std::string_view text, const Starts& starts, Index length, const reigen::Runs& rows,
+                              Index ahead = 0);
 
 } // namespace train_gpt

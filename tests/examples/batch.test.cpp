@@ -9,7 +9,9 @@
 
 using reigen::Index;
 using reigen::Runs;
+using train_gpt::cut;
 using train_gpt::Starts;
+using Tokens = std::vector<std::int32_t>;
 
 namespace {
 
@@ -23,23 +25,20 @@ std::string ascending_bytes(int size) {
 
 TEST(batch, a_target_is_the_byte_after_its_input) {
     const std::string text = ascending_bytes(100);
-    const auto tokens = train_gpt::cut(text, {10, 50}, 4, Runs::range(0, 8));
-    EXPECT_EQ(tokens.inputs, (std::vector<std::int32_t>{10, 11, 12, 13, 50, 51, 52, 53}));
-    EXPECT_EQ(tokens.targets, (std::vector<std::int32_t>{11, 12, 13, 14, 51, 52, 53, 54}));
+    const Runs rows = Runs::range(0, 8);
+    EXPECT_EQ(cut(text, {10, 50}, 4, rows), (Tokens{10, 11, 12, 13, 50, 51, 52, 53}));
+    EXPECT_EQ(cut(text, {10, 50}, 4, rows, 1), (Tokens{11, 12, 13, 14, 51, 52, 53, 54}));
 }
 
 TEST(batch, a_rank_gets_the_rows_it_holds_in_their_order) {
     const std::string text = ascending_bytes(100);
-    const Runs zigzag_of_both_sequences = {{1, 1, 1}, {2, 1, 1}, {4, 1, 1}, {7, 1, 1}};
-    const auto tokens = train_gpt::cut(text, {10, 50}, 4, zigzag_of_both_sequences);
-    EXPECT_EQ(tokens.inputs, (std::vector<std::int32_t>{11, 12, 50, 53}));
-    EXPECT_TRUE(train_gpt::cut(text, {10, 50}, 4, Runs()).inputs.empty());
+    const Runs some_of_both_sequences = {{1, 1, 2}, {4, 1, 1}, {7, 1, 1}};
+    EXPECT_EQ(cut(text, {10, 50}, 4, some_of_both_sequences), (Tokens{11, 12, 50, 53}));
+    EXPECT_EQ(cut(text, {10, 50}, 4, Runs()), Tokens());
 }
 
 TEST(batch, bytes_above_127_are_tokens_above_127) {
-    const auto tokens = train_gpt::cut("\x80\xff", {0}, 1, Runs::range(0, 1));
-    EXPECT_EQ(tokens.inputs.front(), 128);
-    EXPECT_EQ(tokens.targets.front(), 255);
+    EXPECT_EQ(cut("\x80\xff", {0}, 2, Runs::range(0, 2)), (Tokens{128, 255}));
 }
 
 TEST(batch, random_windows_fit_in_the_text_and_reach_both_ends) {
