@@ -1,0 +1,75 @@
+#pragma once
+
+#include <reigen/comm/mesh.hpp>
+#include <reigen/kernel/adamw.hpp>
+#include <reigen/nn/overlapping_columns.hpp>
+
+#include <cmath>
+#include <map>
+#include <span>
+#include <vector>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+// Gradients of a list of parameters between the backward passes of a step and the optimizer.
+
+template <class S>
+void zero_gradients(std::span<const ParameterView<S>> parameters) {
+    for (const auto& parameter : parameters)
+        std::fill_n(parameter.gradient.data, parameter.gradient.size(), Accumulator<S>(0));
+}
+
+/// Sums every gradient over the axes over which it is partial, and columns that several ranks hold over their holders.
+/// Once a step, after the last micro-batch: a second call would count everything again.
+///
+/// Cost        an all-reduce of each gradient; overlapping columns go from holder to holder once
+/// Collective  over each parameter's mesh
+/// Order       bit-identical on every rank that holds an element
+template <class S>
+void synchronise_gradients(std::span<const ParameterView<S>> parameters) {
+    for (const auto& parameter : parameters) {
+        const std::span gradient(parameter.gradient.data, std::size_t(parameter.gradient.size()));
+        parameter.mesh[parameter.gradient_placement.partial].all_reduce(gradient);
+        sum_overlapping_columns(parameter);
+    }
+}
+
+namespace detail {
+
+template <class S>
+double owned_sum_of_squares(const ParameterView<S>& parameter) {
+    double sum = 0;
+    for (const Run& rows : parameter.owned_rows())
+        for (const Run& cols : parameter.owned_cols())
+            for (Index i = 0; i < rows.count; ++i)
+                sum += sum_of_squares(&parameter.gradient(rows[i], cols.start), cols.count);
+    return sum;
+}
+
+} // namespace detail
+
+/// Square root of the sum of the squares of all gradients, each element counted once whatever ranks hold it. After
+/// `synchronise_gradients`.
+///
+/// Collective  over the parameters' mesh: one number per set of axes that splits parameters
+/// Order       the same bits on every rank
+template <class S>
+double gradient_norm(std::span<const ParameterView<S>> parameters) {
+    std::map<Axes, double> squares;
+    for (const auto& parameter : parameters)
+        squares[split_axes(parameter.placement)] += detail::owned_sum_of_squares(parameter);
+    double sum = 0;
+    for (auto& [axes, mine] : squares) {
+        parameters.front().mesh[axes].all_reduce(std::span(&mine, 1));
+        sum += mine;
+    }
+    return std::sqrt(sum);
+}
+
+/// What brings a gradient of this norm down to `largest`; 1 where it is not above it, or where `largest` is 0: no
+/// limit.
+inline double clip_factor(double norm, double largest) {
+    return largest > 0 && norm > largest ? largest / norm : 1;
+}
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET
