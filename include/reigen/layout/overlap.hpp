@@ -49,6 +49,8 @@ struct Overlap {
         return result;
     }
 
+    Overlap swapped() const { return {second, first, size}; }
+
   private:
     static bool follows(const Run& before, const Run& next) {
         return before.stride == 1 && next.stride == 1 && next.start == before.start + before.count;
