@@ -1,4 +1,5 @@
 # Fails unless reigen.hpp and mpi.hpp together include every header of the library.
+cmake_minimum_required(VERSION 3.25)
 
 set(search -I${INCLUDE})
 foreach(directory IN LISTS OTHER_INCLUDES)

@@ -1,4 +1,5 @@
 # Fails where a floor includes one it must not stand on, or anything but comm/mpi* includes <mpi.h>.
+cmake_minimum_required(VERSION 3.25)
 
 set(below_core core)
 set(below_kernel core kernel)

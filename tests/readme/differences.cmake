@@ -1,4 +1,5 @@
 # Every ```diff block of the README names two files of the tree and is what diff says of them.
+cmake_minimum_required(VERSION 3.25)
 
 include(${CMAKE_CURRENT_LIST_DIR}/blocks.cmake)
 
