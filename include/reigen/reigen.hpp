@@ -32,6 +32,7 @@
 #include <reigen/comm/backend.hpp>
 #include <reigen/comm/communicator.hpp>
 #include <reigen/comm/execution.hpp>
+#include <reigen/comm/launcher.hpp>
 #include <reigen/comm/mesh.hpp>
 #include <reigen/comm/operation.hpp>
 #include <reigen/comm/pending.hpp>
@@ -44,8 +45,10 @@
 #include <reigen/comm/threads.hpp>
 
 #include <reigen/layout/block_copy.hpp>
+#include <reigen/layout/block_view.hpp>
 #include <reigen/layout/blocks.hpp>
 #include <reigen/layout/head_groups.hpp>
+#include <reigen/layout/ledger.hpp>
 #include <reigen/layout/nested.hpp>
 #include <reigen/layout/overlap.hpp>
 #include <reigen/layout/parameter.hpp>
@@ -59,3 +62,20 @@
 #include <reigen/layout/sequences.hpp>
 #include <reigen/layout/shard_spec.hpp>
 #include <reigen/layout/sharded.hpp>
+#include <reigen/layout/sum_overlaps.hpp>
+
+#include <reigen/matmul/checks.hpp>
+#include <reigen/matmul/elementwise.hpp>
+#include <reigen/matmul/matmul.hpp>
+#include <reigen/matmul/same_bits.hpp>
+#include <reigen/matmul/sums.hpp>
+
+#include <reigen/nn/adamw.hpp>
+#include <reigen/nn/cross_entropy.hpp>
+#include <reigen/nn/dropout.hpp>
+#include <reigen/nn/gradients.hpp>
+#include <reigen/nn/norm.hpp>
+#include <reigen/nn/overlapping_columns.hpp>
+#include <reigen/nn/parameter.hpp>
+#include <reigen/nn/pass.hpp>
+#include <reigen/nn/residual.hpp>
