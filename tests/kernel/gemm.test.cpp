@@ -82,7 +82,6 @@ TYPED_TEST(gemm_of, random_numbers_errs_by_no_more_than_its_roundings) {
                 worst = std::max(worst, std::abs(double(c.view()(i, j)) - want.value) / allowed);
             }
         EXPECT_LE(worst, 1) << "of what k roundings may do, k = " << k;
-        EXPECT_GT(worst, 0);
     }
 }
 

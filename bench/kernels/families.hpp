@@ -1,0 +1,6 @@
+#pragma once
+
+// The families of rows this program measures: one function and one file each.
+
+void register_peak();
+void register_gemm();

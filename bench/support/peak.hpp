@@ -1,0 +1,36 @@
+#pragma once
+
+#include "support/stopwatch.hpp"
+
+#include <reigen/kernel/packet.hpp>
+
+namespace bench {
+
+/// Sums that are all different chains, so that no chain's latency shows: three times as many as two multiply-adds a
+/// cycle of latency four need, and as many as there are registers for.
+inline constexpr int peak_chains = reigen::detail::packet_registers == 32 ? 24 : 12;
+
+/// Multiply-adds from registers to registers, nothing else: 2 flops a lane, `steps` times in every chain.
+template <class T>
+[[gnu::noinline]] void multiply_add_in_registers(int steps) {
+    using namespace reigen::detail;
+    Packet<T> sums[peak_chains];
+    unrolled<peak_chains>([&](auto i) REIGEN_INLINE_LAMBDA { sums[i] = broadcast<T>(T(int(i))); });
+    Packet<T> factor = broadcast<T>(T(0.5));
+    Packet<T> term = broadcast<T>(T(1));
+    for (int step = 0; step < steps; ++step) {
+        asm volatile("" : "+x"(factor), "+x"(term));
+        unrolled<peak_chains>([&](auto i) REIGEN_INLINE_LAMBDA { sums[i] = multiply_add<T>(sums[i], factor, term); });
+    }
+    unrolled<peak_chains>([&](auto i) REIGEN_INLINE_LAMBDA { asm volatile("" : : "x"(sums[i])); });
+}
+
+/// What the processor can do at this moment, in flops a second: a burst of about 0.1 ms.
+template <class T>
+double multiply_add_peak() {
+    constexpr int steps = 10000;
+    const double seconds = seconds_of([] { multiply_add_in_registers<T>(steps); });
+    return 2.0 * peak_chains * reigen::detail::lanes<T> * steps / seconds;
+}
+
+} // namespace bench
