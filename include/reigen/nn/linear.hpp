@@ -1,0 +1,138 @@
+#pragma once
+
+#include <reigen/layout/redistribute.hpp>
+#include <reigen/matmul/elementwise.hpp>
+#include <reigen/matmul/matmul.hpp>
+#include <reigen/matmul/sums.hpp>
+#include <reigen/nn/parameter.hpp>
+#include <reigen/nn/residual.hpp>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+/// Tokens whose features are split over tp: what lies between a column- and a row-parallel layer.
+inline constexpr Placement features_over_tp = {token_axes, tp, Axes::none};
+
+/// The residual stream as products want it: all of its tokens on every rank of tp. A gather under sequence
+/// parallelism, x itself otherwise.
+template <class S, Placement Residual>
+decltype(auto) gathered(const Sharded<S, Residual>& x) {
+    if constexpr (Residual == residual_on_every_rank)
+        return (x);
+    else
+        return redistribute<residual_on_every_rank>(x);
+}
+
+/// y = x W + b, the features of y split over tp.
+///
+/// Shapes      x [tokens, in] {Residual}; W [in, out] { ; tp; }; b [1, out] { ; tp; }; y [tokens, out] {dp|cp; tp; }
+/// Cost        2 tokens in out flop over tp ranks, twice that backwards. Forward: an all-gather of x where the residual
+///             stream is split over tp. Backward: the all-reduce of dx, under the product for dW; where the stream is
+///             split a reduce-scatter, and x is gathered again, so that only this rank's tokens are kept
+/// Collective  over tp
+template <class S, Placement Residual>
+class ColumnParallelLinear {
+    static_assert(is_residual(Residual));
+
+  public:
+    using X = Sharded<S, Residual>;
+    using Y = Sharded<S, features_over_tp>;
+
+    struct Saved {
+        X x;
+    };
+
+    /// `out` may be how the features are divided, for instance by named blocks.
+    ColumnParallelLinear(const Mesh& mesh, const std::string& name, Index in, const Extent& out, const Initial& initial,
+                         bool with_bias = true)
+        : weight_(mesh, name + ".weight", in, out, initial) {
+        if (with_bias)
+            bias_.emplace(mesh, name + ".bias", 1, out, Initial{});
+    }
+
+    Forward<Y, Saved> forward(X x) const {
+        Y y = matmul(gathered(x), weight_.value());
+        if (bias_)
+            y = add_bias(std::move(y), bias_->value());
+        return {std::move(y), Saved{std::move(x)}};
+    }
+
+    X backward(Saved saved, const Y& dy) {
+        auto x = start_redistribute<residual_on_every_rank>(std::move(saved.x));
+        auto dx = start_redistribute<Residual>(input_gradient(dy, weight_.value()));
+        matmul_into(S(1), transpose(x.wait()), dy, S(1), weight_.gradient());
+        if (bias_)
+            column_sums_into(dy, S(1), bias_->gradient());
+        return dx.wait();
+    }
+
+    std::vector<ParameterView<S>> parameters() {
+        std::vector<ParameterView<S>> list = {weight_.view()};
+        if (bias_)
+            list.push_back(bias_->view());
+        return list;
+    }
+
+  private:
+    Parameter<S, split_cols(tp), token_axes> weight_;
+    std::optional<Parameter<S, split_cols(tp), token_axes>> bias_;
+};
+
+/// y = x W + b, the features of x split over tp: a sum over tp, to which the bias is added once.
+///
+/// Shapes      x [tokens, in] {dp|cp; tp; }; W [in, out] {tp; ; }; b [1, out] on every rank; y [tokens, out] {Residual}
+/// Cost        2 tokens in out flop over tp ranks, twice that backwards. Forward: an all-reduce of y; where the
+///             residual stream is split over tp a reduce-scatter, and an all-gather of dy backwards
+/// Collective  over tp
+template <class S, Placement Residual>
+class RowParallelLinear {
+    static_assert(is_residual(Residual));
+
+  public:
+    using X = Sharded<S, features_over_tp>;
+    using Y = Sharded<S, Residual>;
+
+    struct Saved {
+        X x;
+    };
+
+    /// `in` may be how the features are divided, for instance by whole heads.
+    RowParallelLinear(const Mesh& mesh, const std::string& name, const Extent& in, Index out, const Initial& initial,
+                      bool with_bias = true)
+        : weight_(mesh, name + ".weight", in, out, initial) {
+        if (with_bias)
+            bias_.emplace(mesh, name + ".bias", 1, out, Initial{});
+    }
+
+    Forward<Y, Saved> forward(X x) const {
+        Y y = redistribute<Residual>(matmul(x, weight_.value()));
+        if (bias_)
+            y = add_bias(std::move(y), bias_->value());
+        return {std::move(y), Saved{std::move(x)}};
+    }
+
+    X backward(Saved saved, const Y& dy) {
+        decltype(auto) whole = gathered(dy);
+        matmul_into(S(1), transpose(saved.x), whole, S(1), weight_.gradient());
+        if (bias_)
+            column_sums_into(dy, S(1), bias_->gradient());
+        return input_gradient(whole, weight_.value());
+    }
+
+    std::vector<ParameterView<S>> parameters() {
+        std::vector<ParameterView<S>> list = {weight_.view()};
+        if (bias_)
+            list.push_back(bias_->view());
+        return list;
+    }
+
+  private:
+    Parameter<S, split_rows(tp), token_axes> weight_;
+    std::optional<Parameter<S, replicated, Residual.rows>> bias_;
+};
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET
