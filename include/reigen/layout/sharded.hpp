@@ -102,25 +102,17 @@ class Sharded {
         return result;
     }
 
-    /// The matrix whose element (i, j), in global indices, is `value(i, j)`. A partial has it on the first of its
-    /// ranks and zeros on the others.
+    /// The matrix whose element (i, j), in global indices, is `value(i, j)`: a function, or a dense matrix that every
+    /// rank has. A partial has it on the first of its ranks and zeros on the others.
     template <class Function>
-        requires std::invocable<Function&, Index, Index>
-    static Sharded from_global(const Mesh& mesh, const Extent& rows, const Extent& cols, Function&& value) {
+    static Sharded from_global(const Mesh& mesh, const Extent& rows, const Extent& cols, const Function& value) {
         Sharded result = zeros(mesh, rows, cols);
+        if constexpr (requires { value.derived(); })
+            require<ShapeError>(value.rows() == result.rows() && value.cols() == result.cols(),
+                                "from_global: the matrix is ", shape(value.rows(), value.cols()),
+                                ", its partitions are for ", shape(result.rows(), result.cols()));
         if (mesh.rank(Where.partial) == 0)
             result.fill(value);
-        return result;
-    }
-
-    /// This rank's part of a dense matrix that every rank has.
-    template <class Derived>
-    static Sharded from_global(const Mesh& mesh, const Extent& rows, const Extent& cols,
-                               const Eigen::MatrixBase<Derived>& dense) {
-        Sharded result = from_global(mesh, rows, cols, [&](Index i, Index j) { return dense.derived().coeff(i, j); });
-        require<ShapeError>(dense.rows() == result.rows() && dense.cols() == result.cols(),
-                            "from_global: the matrix is ", shape(dense.rows(), dense.cols()),
-                            ", its partitions are for ", shape(result.rows(), result.cols()));
         return result;
     }
 
@@ -167,7 +159,7 @@ class Sharded {
     }
 
     template <class Function>
-    void fill(Function& value) {
+    void fill(const Function& value) {
         auto target = local();
         const Runs& row_indices = row_runs();
         const Runs& col_indices = col_runs();
