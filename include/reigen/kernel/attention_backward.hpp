@@ -1,0 +1,235 @@
+#pragma once
+
+#include <reigen/core/buffer.hpp>
+#include <reigen/core/poll.hpp>
+#include <reigen/core/strided.hpp>
+#include <reigen/kernel/attention_gradient_tile.hpp>
+#include <reigen/kernel/key_chunks.hpp>
+#include <reigen/kernel/score_rule.hpp>
+
+#include <numbers>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+/// What the backward of attention knows of its queries: their output, lse and gradients, all as views that must outlive
+/// it. lse and dlse are [batch * tokens, heads]; a dlse without data is 0.
+template <class T>
+struct AttentionOutputs {
+    HeadsView<const T> queries;
+    HeadsView<const T> out;
+    HeadsView<const T> dout;
+    Strided<const T> lse;
+    Strided<const T> dlse = {};
+};
+
+/// Gradients of attention, one block of keys and values at a time, in a single pass over the scores: the gradients of a
+/// block go where its caller wants them, those of the queries stay here until `finish`.
+///
+/// Cost        absorb: 4 d + 2 d + 4 dv flops for each query and key of a tile that is not empty (d head_dim, dv that
+/// of
+///             the values), one exponential a score; no allocation
+/// Order       fixed by the shapes, the blocks in their order and the mask
+/// Source      Dao, "FlashAttention-2", arXiv:2307.08691, section 3.1, on transposed scores
+template <class T>
+class AttentionGradient {
+  public:
+    AttentionGradient(const AttentionOutputs<T>& outputs, const Runs& positions, Index key_heads, const ScoreRule& rule)
+        : given_(outputs),
+          rows_(detail::share_rows(outputs.queries, key_heads)),
+          grid_{outputs.queries.batch, key_heads, rows_.count()},
+          rule_(rule) {
+        check(positions);
+        const MemoryScope scope(MemoryUse::workspace);
+        panels_ = Buffer<T>(grid_.count() * panel_size());
+        scratch_ = Buffer<T>(place_scratch(nullptr).size);
+        aligned_ = Buffer<Index>(outputs.queries.tokens);
+        detail::align_positions(positions, rule.offset, aligned_.data());
+        grid_.for_each([&](Index b, Index h, Index panel) { prepare(b, h, panel); });
+    }
+
+    /// Adds the gradients of a block of keys and values to dk and dv. Polls between panels.
+    void absorb(HeadsView<const T> k, HeadsView<const T> v, const Runs& positions, HeadsView<T> dk, HeadsView<T> dv) {
+        detail::check_keys(k, v, positions, grid_.batch, grid_.heads, head_dim(), value_dim());
+        detail::check_keys<T>(dk, dv, positions, grid_.batch, grid_.heads, head_dim(), value_dim());
+        const Scratch scratch = place_scratch(scratch_.data());
+        detail::for_each_chunk(k, v, positions, chunk_keys(), [&](const detail::KeyChunk<T>& chunk) {
+            std::fill_n(scratch.dk, chunk.tile.keys * key_width(), T(0));
+            std::fill_n(scratch.dv, chunk.tile.keys * value_width(), T(0));
+            for (Index panel = 0; panel < grid_.panels(); ++panel) {
+                absorb_chunk(panel, chunk, scratch);
+                poll();
+            }
+            add_to(dk, chunk, scratch.dk, key_width());
+            add_to(dv, chunk, scratch.dv, value_width());
+        });
+    }
+
+    /// Writes the gradients of the queries.
+    void finish(HeadsView<T> dq) const {
+        require<ShapeError>(dq.batch == given_.queries.batch && dq.tokens == given_.queries.tokens &&
+                                dq.heads == given_.queries.heads && dq.head_dim == head_dim(),
+                            "attention backward: dq is not of the queries' shape");
+        const detail::SharedRows<T> to = {dq, rows_.group};
+        const auto scale = detail::broadcast<T>(T(rule_.scale_for_base_two()));
+        grid_.for_each([&](Index b, Index h, Index panel) {
+            detail::unpack_transposed<T>(
+                grid_.rows_of(panel), head_dim(), state(grid_.index(b, h, panel)).dqueries,
+                [&](Index, const detail::Packet<T>& sum) { return Eigen::internal::pmul(sum, scale); },
+                [&](Index i) { return to.row(b, h, panel * panel_rows + i); });
+        });
+    }
+
+  private:
+    static constexpr Index panel_rows = detail::panel_rows<T>;
+
+    /// Kept for each panel, one number a row but for the gradients, [head_dim][panel_rows].
+    struct PanelGradient {
+        T* lse;   // as an exponent of two; +infinity for a row that saw nothing, whose weights are then 0
+        T* shift; // ln 2 (D - dlse)
+        T* dqueries;
+    };
+
+    /// Memory in which one panel meets one chunk.
+    struct Scratch {
+        T *weights, *dscores, *mask;
+        detail::PanelRows<T> queries, dout;
+        T *dk, *dv; // of the chunk, [keys][width]
+        Index size;
+    };
+
+    Index head_dim() const { return rows_.view.head_dim; }
+    Index value_dim() const { return given_.out.head_dim; }
+    Index key_width() const { return detail::padded<T>(head_dim()); }
+    Index value_width() const { return detail::padded<T>(value_dim()); }
+    Index chunk_keys() const { return detail::chunk_keys<T>(2 * (key_width() + value_width())); }
+    Index panel_size() const { return panel_rows * (head_dim() + 2); }
+
+    PanelGradient state(Index panel) const {
+        T* const at = const_cast<T*>(panels_.data()) + panel * panel_size();
+        return {at, at + panel_rows, at + 2 * panel_rows};
+    }
+
+    /// Cuts the scratch memory; with a null pointer only its size means anything.
+    Scratch place_scratch(T* memory) const {
+        Index used = 0;
+        const auto take = [&](Index count) {
+            used += count;
+            return memory == nullptr ? nullptr : memory + used - count;
+        };
+        constexpr Index tile = detail::tile_keys * panel_rows;
+        Scratch scratch = {take(tile), take(tile), take(detail::TileMask<T>::size), {}, {}, nullptr, nullptr, 0};
+        scratch.queries = {take(panel_rows * key_width()), take(panel_rows * key_width()), true};
+        scratch.dout = {take(panel_rows * value_width()), take(panel_rows * value_width()), true};
+        scratch.dk = take(chunk_keys() * key_width());
+        scratch.dv = take(chunk_keys() * value_width());
+        scratch.size = used;
+        return scratch;
+    }
+
+    void check(const Runs& positions) const {
+        const auto alike = [&](const auto& view) {
+            return view.batch == given_.queries.batch && view.tokens == given_.queries.tokens &&
+                   view.heads == given_.queries.heads;
+        };
+        require<ShapeError>(alike(given_.out) && alike(given_.dout) && given_.out.head_dim == given_.dout.head_dim,
+                            "attention backward: queries, out and dout differ in batch, tokens, heads or head_dim");
+        const Index tokens = given_.queries.batch * given_.queries.tokens;
+        require<ShapeError>(given_.lse.rows == tokens && given_.lse.cols == given_.queries.heads,
+                            "attention backward: lse is ", shape(given_.lse.rows, given_.lse.cols), ", want ",
+                            shape(tokens, given_.queries.heads));
+        require<ShapeError>(given_.dlse.data == nullptr ||
+                                (given_.dlse.rows == tokens && given_.dlse.cols == given_.queries.heads),
+                            "attention backward: dlse is ", shape(given_.dlse.rows, given_.dlse.cols), ", want ",
+                            shape(tokens, given_.queries.heads));
+        require<ShapeError>(positions.size() == given_.queries.tokens, "attention backward: ", positions.size(),
+                            " positions for ", given_.queries.tokens, " queries");
+    }
+
+    /// D = dO . O and lse of every row, in the form in which the tiles use them.
+    void prepare(Index b, Index h, Index panel) {
+        const PanelGradient gradient = state(grid_.index(b, h, panel));
+        std::fill_n(gradient.dqueries, panel_rows * head_dim(), T(0));
+        std::fill_n(gradient.lse, panel_rows, -detail::minus_infinity<T>);
+        std::fill_n(gradient.shift, panel_rows, T(0));
+        const detail::SharedRows<const T> out = {given_.out, rows_.group}, dout = {given_.dout, rows_.group};
+        for (Index i = 0; i < grid_.rows_of(panel); ++i) {
+            const Index row = panel * panel_rows + i;
+            const Index token = b * given_.queries.tokens + rows_.token(row);
+            const Index head = rows_.head(h, row);
+            const T lse = given_.lse(token, head);
+            const T dlse = given_.dlse.data == nullptr ? T(0) : given_.dlse(token, head);
+            if (lse != detail::minus_infinity<T>)
+                gradient.lse[i] = T(double(lse) * std::numbers::log2e);
+            gradient.shift[i] =
+                T(std::numbers::ln2) * (detail::dot<T>(out.row(b, h, row), dout.row(b, h, row), value_dim()) - dlse);
+        }
+    }
+
+    void absorb_chunk(Index panel, const detail::KeyChunk<T>& chunk, Scratch scratch) {
+        const detail::PanelSight<panel_rows> sight(
+            rule_.mask, grid_.rows_of(panel), [&](Index i) { return aligned_[rows_.token(panel * panel_rows + i)]; });
+        if (sight.cover(chunk.range) == Coverage::empty)
+            return;
+        pack_panel(chunk.b, chunk.h, panel, scratch);
+        detail::for_each_seen_tile(
+            chunk, sight, scratch.mask, [&](Index first, const detail::KeyTile<T>& tile, const T* seen) {
+                scratch.dk += first * key_width();
+                scratch.dv += first * value_width();
+                absorb_tile(grid_.rows_of(panel), state(grid_.index(chunk.b, chunk.h, panel)), tile, seen, scratch);
+                scratch.dk -= first * key_width();
+                scratch.dv -= first * value_width();
+            });
+    }
+
+    /// Q carries the scale to base two, the transposed dO ln 2: dS then carries ln 2, and the sum over queries the
+    /// scale.
+    void pack_panel(Index b, Index h, Index panel, Scratch& scratch) const {
+        const Index rows = grid_.rows_of(panel);
+        const Index first = panel * panel_rows;
+        const detail::SharedRows<const T> dout = {given_.dout, rows_.group};
+        detail::pack_rows(
+            rows, head_dim(), T(rule_.scale_for_base_two()), [&](Index i) { return rows_.row(b, h, first + i); },
+            scratch.queries);
+        detail::transpose_rows(rows, head_dim(), T(1), scratch.queries);
+        detail::pack_rows(rows, value_dim(), T(1), [&](Index i) { return dout.row(b, h, first + i); }, scratch.dout);
+        detail::transpose_rows(rows, value_dim(), T(std::numbers::ln2), scratch.dout);
+    }
+
+    void absorb_tile(Index rows, const PanelGradient& panel, const detail::KeyTile<T>& tile, const T* seen,
+                     const Scratch& scratch) {
+        const Index keys = tile.keys;
+        const T* const unless_finite[] = {seen, nullptr};
+        detail::weigh_tile<T>(head_dim(), tile.k, keys, scratch.queries.columns, panel.lse, scratch.weights);
+        if (seen != nullptr)
+            detail::hide_weights<T>(keys, seen, scratch.weights);
+        detail::differentiate_tile<T>(value_dim(), tile.v, keys, scratch.dout.columns, panel.shift, scratch.weights,
+                                      scratch.dscores);
+        if (seen != nullptr)
+            detail::hide_weights<T>(keys, seen, scratch.dscores);
+        const bool keys_finite = seen == nullptr || detail::all_finite<T>(keys, head_dim(), tile.k);
+        detail::add_rows<T>(keys, rows, scratch.weights, unless_finite[scratch.dout.finite], scratch.dout.rows,
+                            scratch.dv, value_width());
+        detail::add_rows<T>(keys, rows, scratch.dscores, unless_finite[scratch.queries.finite], scratch.queries.rows,
+                            scratch.dk, key_width());
+        detail::gather_keys<T>(head_dim(), tile.k, keys, scratch.dscores, unless_finite[keys_finite], panel.dqueries);
+    }
+
+    /// Adds the gradients of a chunk's keys or values to those of the block.
+    void add_to(HeadsView<T> block, const detail::KeyChunk<T>& chunk, const T* sums, Index width) const {
+        for (Index k = 0; k < chunk.tile.keys; ++k, sums += width) {
+            T* const to = block.at(chunk.b, chunk.first + k, chunk.h);
+            for (Index c = 0; c < block.head_dim; ++c)
+                to[c] += sums[c];
+        }
+    }
+
+    AttentionOutputs<T> given_;
+    detail::SharedRows<const T> rows_;
+    detail::PanelGrid<T> grid_;
+    ScoreRule rule_;
+    Buffer<T> panels_;
+    Buffer<T> scratch_;
+    Buffer<Index> aligned_;
+};
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET

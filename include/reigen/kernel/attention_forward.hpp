@@ -1,0 +1,150 @@
+#pragma once
+
+#include <reigen/core/buffer.hpp>
+#include <reigen/core/poll.hpp>
+#include <reigen/core/strided.hpp>
+#include <reigen/kernel/key_chunks.hpp>
+#include <reigen/kernel/score_rule.hpp>
+
+#include <cmath>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+/// What queries know after having seen some of the keys: for each query row the largest score, the sum of weights and
+/// the weighted sum of values, in the accumulator type. Starts as the identity and absorbs keys and values a block at a
+/// time: one block is dense attention, P blocks are a ring. Query head h sees key head h / (query heads / key heads).
+///
+/// Cost        absorb: 2 (d + dv) flops for each query and key of a tile that is not empty; no allocation
+/// Order       a row's bits depend on its own query and on the blocks in their order, each cut into tiles of 96 keys;
+///             not on the other rows
+/// Source      Milakov, Gimelshein, "Online normalizer calculation for softmax", arXiv:1805.02867
+template <class T>
+class AttentionState {
+  public:
+    /// Takes a copy of the queries. `positions` are those of their tokens; `value_dim` is the head_dim of the values.
+    AttentionState(HeadsView<const T> queries, const Runs& positions, Index key_heads, Index value_dim,
+                   const ScoreRule& rule)
+        : rows_(detail::share_rows(queries, key_heads)),
+          grid_{queries.batch, key_heads, rows_.count()},
+          value_dim_(value_dim),
+          mask_(rule.mask) {
+        require<ShapeError>(positions.size() == queries.tokens, "attention: ", positions.size(), " positions for ",
+                            queries.tokens, " queries");
+        const MemoryScope scope(MemoryUse::workspace);
+        panels_ = Buffer<T>(grid_.count() * panel_size());
+        scratch_ = Buffer<T>(detail::tile_keys * panel_rows + detail::TileMask<T>::size);
+        aligned_ = Buffer<Index>(queries.tokens);
+        detail::align_positions(positions, rule.offset, aligned_.data());
+        grid_.for_each([&](Index b, Index h, Index panel) { prepare(b, h, panel, T(rule.scale_for_base_two())); });
+    }
+
+    /// Takes in a block of keys and values. Polls between panels.
+    void absorb(HeadsView<const T> k, HeadsView<const T> v, const Runs& positions) {
+        detail::check_keys(k, v, positions, grid_.batch, grid_.heads, head_dim(), value_dim_);
+        const Index size = detail::chunk_keys<T>(head_dim() + value_dim_);
+        detail::for_each_chunk(k, v, positions, size, [&](const detail::KeyChunk<T>& chunk) {
+            for (Index panel = 0; panel < grid_.panels(); ++panel) {
+                absorb_chunk(panel, chunk);
+                poll();
+            }
+        });
+    }
+
+    /// Takes in what another state of the same queries has absorbed. The identity changes no bit.
+    void merge(const AttentionState& other) {
+        require<ShapeError>(grid_ == other.grid_ && value_dim_ == other.value_dim_ && head_dim() == other.head_dim(),
+                            "attention: merged states belong to different queries");
+        for (Index panel = 0; panel < grid_.count(); ++panel)
+            detail::merge_panels(value_dim_, state(panel), other.state(panel));
+    }
+
+    /// out = weighted values / sum of weights; lse = natural logarithm of the sum of e^score, [batch * tokens, heads].
+    /// 0 and -infinity for a row that saw nothing.
+    void finish(HeadsView<T> out, Strided<T> lse) const {
+        require<ShapeError>(out.batch == grid_.batch && out.tokens == rows_.view.tokens &&
+                                out.heads == rows_.view.heads && out.head_dim == value_dim_,
+                            "attention: the output is not one vector of the values' head_dim for each query");
+        require<ShapeError>(lse.rows == out.batch * out.tokens && lse.cols == out.heads, "attention: lse is ",
+                            shape(lse.rows, lse.cols), ", want ", shape(out.batch * out.tokens, out.heads));
+        const detail::SharedRows<T> outputs = {out, rows_.group};
+        grid_.for_each([&](Index b, Index h, Index panel) { finish_panel(b, h, panel, outputs, lse); });
+    }
+
+  private:
+    static constexpr Index panel_rows = detail::panel_rows<T>;
+
+    Index head_dim() const { return rows_.view.head_dim; }
+
+    // A panel: its queries, transposed and scaled; then its state.
+    Index panel_size() const { return panel_rows * (head_dim() + value_dim_ + 2); }
+    T* queries(Index panel) const { return const_cast<T*>(panels_.data()) + panel * panel_size(); }
+    detail::PanelState<T> state(Index panel) const {
+        T* const max = queries(panel) + panel_rows * head_dim();
+        return {max, max + panel_rows, max + 2 * panel_rows};
+    }
+
+    void prepare(Index b, Index h, Index panel, T scale) {
+        const Index index = grid_.index(b, h, panel);
+        const Index first = panel * panel_rows;
+        detail::pack_transposed(
+            grid_.rows_of(panel), head_dim(), scale, [&](Index i) { return rows_.row(b, h, first + i); },
+            queries(index));
+        const detail::PanelState<T> identity = state(index);
+        std::fill_n(identity.max, panel_rows, detail::minus_infinity<T>);
+        std::fill_n(identity.sum, panel_rows * (1 + value_dim_), T(0));
+    }
+
+    void absorb_chunk(Index panel, const detail::KeyChunk<T>& chunk) {
+        const detail::PanelSight<panel_rows> sight(
+            mask_, grid_.rows_of(panel), [&](Index i) { return aligned_[rows_.token(panel * panel_rows + i)]; });
+        if (sight.cover(chunk.range) == Coverage::empty)
+            return;
+        const Index index = grid_.index(chunk.b, chunk.h, panel);
+        T* const mask_memory = scratch_.data() + detail::tile_keys * panel_rows;
+        detail::for_each_seen_tile(chunk, sight, mask_memory,
+                                   [&](Index, const detail::KeyTile<T>& tile, const T* seen) {
+                                       absorb_tile(queries(index), state(index), tile, seen);
+                                   });
+    }
+
+    void absorb_tile(const T* queries, detail::PanelState<T> state, const detail::KeyTile<T>& tile, const T* seen) {
+        T* const scores = scratch_.data();
+        alignas(64) T largest[panel_rows];
+        alignas(64) T decay[panel_rows];
+        detail::score_tile<T>(head_dim(), tile.k, tile.keys, queries, scores, largest);
+        if (seen != nullptr) {
+            detail::hide_scores<T>(tile.keys, seen, scores, largest);
+            if (detail::all_finite<T>(tile.keys, value_dim_, tile.v))
+                seen = nullptr;
+        }
+        detail::weigh_scores<T>(tile.keys, scores, largest, state, decay);
+        detail::gather_values<T>(value_dim_, tile.v, tile.keys, scores, seen, decay, state.out);
+    }
+
+    void finish_panel(Index b, Index h, Index panel, const detail::SharedRows<T>& outputs, Strided<T> lse) const {
+        const detail::PanelState<T> done = state(grid_.index(b, h, panel));
+        const Index first = panel * panel_rows;
+        const Index rows = grid_.rows_of(panel);
+        detail::unpack_transposed<T>(
+            rows, value_dim_, done.out,
+            [&](Index p, const detail::Packet<T>& out) {
+                const auto sum = detail::load<T>(done.sum + p * detail::lanes<T>);
+                const auto nothing = detail::broadcast<T>(0);
+                return detail::select_equal<T>(sum, nothing, nothing, Eigen::internal::pdiv(out, sum));
+            },
+            [&](Index i) { return outputs.row(b, h, first + i); });
+        for (Index i = 0; i < rows; ++i)
+            lse(b * outputs.view.tokens + outputs.token(first + i), outputs.head(h, first + i)) =
+                detail::log_of_sum(done.max[i], done.sum[i]);
+    }
+
+    detail::SharedRows<const T> rows_;
+    detail::PanelGrid<T> grid_;
+    Index value_dim_;
+    Mask mask_;
+    Buffer<T> panels_;
+    Buffer<T> scratch_;
+    Buffer<Index> aligned_;
+};
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -1,0 +1,208 @@
+#pragma once
+
+#include <reigen/kernel/attention_panel.hpp>
+#include <reigen/kernel/exp.hpp>
+#include <reigen/kernel/tile_mask.hpp>
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+namespace detail {
+
+// Steps of attention on one panel of queries and one tile of keys. S, P and dS are [keys][panel_rows].
+
+template <class T>
+inline constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
+
+/// The rows of a panel as the right factor of a product: [depth][panel_rows].
+template <class T>
+RightPanel<T> panel_factor(const T* panel) {
+    return {panel, lanes<T>, panel_rows<T>};
+}
+
+/// The keys of a tile and what they carry, where they lie: rows of K and of V.
+template <class T>
+struct KeyTile {
+    LeftPanel<T> k; // [keys, head_dim]
+    LeftPanel<T> v; // [keys, head_dim of V]
+    Index keys = 0;
+
+    KeyTile from_key(Index first, Index count) const { return {k.from_row(first), v.from_row(first), count}; }
+};
+
+/// A [rows, depth] factor read as [depth, rows].
+template <class T>
+LeftPanel<T> transposed(LeftPanel<T> panel) {
+    return {panel.data, panel.step, panel.row};
+}
+
+template <class T>
+KeyTile<T> key_tile(HeadsView<const T> k, HeadsView<const T> v, Index b, Index h, Index first, Index keys) {
+    return {{k.at(b, first, h), k.token_stride, 1}, {v.at(b, first, h), v.token_stride, 1}, keys};
+}
+
+/// Whether rows of contiguous elements are all finite.
+template <class T>
+bool all_finite(Index rows, Index cols, LeftPanel<T> panel) {
+    Packet<T> sum = broadcast<T>(0); // of x 0, which is 0 for finite x and NaN for others
+    T rest = 0;
+    for (Index i = 0; i < rows; ++i) {
+        const T* const row = panel.data + i * panel.row;
+        Index c = 0;
+        for (; c + lanes<T> <= cols; c += lanes<T>)
+            sum = multiply_add<T>(load<T>(row + c), broadcast<T>(0), sum);
+        for (; c < cols; ++c)
+            rest += row[c] * T(0);
+    }
+    return sum_of<T>(sum) + rest == T(0);
+}
+
+/// sums(c, p) = sum over keys of left(c, key) * weight(key, p) in the order of the products, but leaving out what is
+/// not seen instead of multiplying it by 0: a NaN there does not spread.
+template <class T, class Finish>
+void multiply_seen(Index rows, Index keys, LeftPanel<T> left, const T* weights, const T* seen, Finish finish) {
+    for (Index c = 0; c < rows; ++c) {
+        Tile<T, 1, panel_packets> tile;
+        unrolled<panel_packets>([&](auto p) REIGEN_INLINE_LAMBDA {
+            tile(0, p) = broadcast<T>(0);
+            for (Index k = 0; k < keys; ++k) {
+                const Index at = k * panel_rows<T> + p * lanes<T>;
+                const Packet<T> a = broadcast<T>(left.data[c * left.row + k * left.step]);
+                const Packet<T> sum = multiply_add<T>(a, load<T>(weights + at), tile(0, p));
+                tile(0, p) = select_equal<T>(load<T>(seen + at), broadcast<T>(0), tile(0, p), sum);
+            }
+        });
+        finish(c, tile);
+    }
+}
+
+/// Products of V^T or K^T with weights of keys; `seen` is null where every weight may be multiplied.
+template <class T, class Finish>
+REIGEN_INLINE void multiply_weights(Index rows, Index keys, LeftPanel<T> left, const T* weights, const T* seen,
+                                    Finish finish) {
+    if (seen == nullptr)
+        multiply_strips<T, panel_packets>(rows, keys, left, panel_factor<T>(weights), finish);
+    else
+        multiply_seen<T>(rows, keys, left, weights, seen, finish);
+}
+
+/// What the rows of a panel have absorbed so far: the largest score (an exponent of two), the sum of powers relative to
+/// it, and the sum of values weighted by them, [head_dim of V][panel_rows].
+template <class T>
+struct PanelState {
+    T* max;
+    T* sum;
+    T* out;
+};
+
+/// S = K Q^T and, for each row, the largest of its scores.
+template <class T>
+void score_tile(Index depth, LeftPanel<T> k, Index keys, const T* queries, T* scores, T* largest) {
+    std::fill_n(largest, panel_rows<T>, minus_infinity<T>);
+    multiply_strips<T, panel_packets>(
+        keys, depth, k, panel_factor<T>(queries), [&]<int Height>(Index first, Tile<T, Height, panel_packets> tile) {
+            unrolled<panel_packets>([&](auto p) REIGEN_INLINE_LAMBDA {
+                Packet<T> most = load<T>(largest + p * lanes<T>);
+                unrolled<Height>([&](auto i) REIGEN_INLINE_LAMBDA {
+                    most = larger<T>(tile(i, p), most);
+                    store<T>(scores + (first + i) * panel_rows<T> + p * lanes<T>, tile(i, p));
+                });
+                store<T>(largest + p * lanes<T>, most);
+            });
+        });
+}
+
+/// Takes scores that are not seen for minus infinity, by selection: whatever stood there is gone.
+template <class T>
+void hide_scores(Index keys, const T* seen, T* scores, T* largest) {
+    unrolled<panel_packets>([&](auto p) REIGEN_INLINE_LAMBDA {
+        Packet<T> most = broadcast<T>(minus_infinity<T>);
+        for (Index k = 0; k < keys; ++k) {
+            const Index at = k * panel_rows<T> + p * lanes<T>;
+            const Packet<T> hidden = broadcast<T>(minus_infinity<T>);
+            const Packet<T> score = select_equal<T>(load<T>(seen + at), broadcast<T>(0), hidden, load<T>(scores + at));
+            most = larger<T>(score, most);
+            store<T>(scores + at, score);
+        }
+        store<T>(largest + p * lanes<T>, most);
+    });
+}
+
+/// P = 2^(S - max) in place of S, with maximum and sum of the rows brought up to date; `decay` is what earlier sums
+/// have to be multiplied by.
+template <class T>
+void weigh_scores(Index keys, T* scores, const T* largest, PanelState<T> state, T* decay) {
+    using Eigen::internal::psub;
+    Packet<T> base[panel_packets];
+    Packet<T> sum[panel_packets];
+    unrolled<panel_packets>([&](auto p) REIGEN_INLINE_LAMBDA {
+        const Packet<T> before = load<T>(state.max + p * lanes<T>);
+        const Packet<T> now = larger<T>(load<T>(largest + p * lanes<T>), before);
+        const Packet<T> nothing = broadcast<T>(minus_infinity<T>);
+        store<T>(state.max + p * lanes<T>, now);
+        base[p] = select_equal<T>(now, nothing, broadcast<T>(0), now); // (-inf) - (-inf) is never taken
+        sum[p] = broadcast<T>(0);
+        store<T>(decay + p * lanes<T>, exp2<T>(psub(before, base[p])));
+    });
+    for (Index k = 0; k < keys; ++k, scores += panel_rows<T>)
+        unrolled<panel_packets>([&](auto p) REIGEN_INLINE_LAMBDA {
+            const Packet<T> weight = exp2<T>(psub(load<T>(scores + p * lanes<T>), base[p]));
+            store<T>(scores + p * lanes<T>, weight);
+            sum[p] = Eigen::internal::padd(sum[p], weight);
+        });
+    unrolled<panel_packets>([&](auto p) REIGEN_INLINE_LAMBDA {
+        T* const total = state.sum + p * lanes<T>;
+        store<T>(total, multiply_add<T>(load<T>(total), load<T>(decay + p * lanes<T>), sum[p]));
+    });
+}
+
+/// O = decay O + P V; `seen` is null where no value can spread a NaN.
+template <class T>
+void gather_values(Index depth, LeftPanel<T> v, Index keys, const T* weights, const T* seen, const T* decay, T* out) {
+    multiply_weights<T>(depth, keys, transposed(v), weights, seen,
+                        [&]<int Height>(Index first, Tile<T, Height, panel_packets> tile) {
+                            unrolled<Height * panel_packets>([&](auto n) REIGEN_INLINE_LAMBDA {
+                                constexpr int p = n % panel_packets;
+                                T* const at = out + (first + n / panel_packets) * panel_rows<T> + p * lanes<T>;
+                                const Packet<T> factor = load<T>(decay + p * lanes<T>);
+                                store<T>(at, multiply_add<T>(load<T>(at), factor, tile.sum[n]));
+                            });
+                        });
+}
+
+/// Brings two states of the same rows together. A row that has seen nothing (sum 0) leaves the other as it is, bit for
+/// bit: the formula would turn -0 into 0.
+template <class T>
+void merge_panels(Index depth, PanelState<T> into, PanelState<T> from) {
+    using Eigen::internal::padd, Eigen::internal::pmul, Eigen::internal::psub;
+    const Packet<T> zero = broadcast<T>(0);
+    for (Index lane = 0; lane < panel_rows<T>; lane += lanes<T>) {
+        const Packet<T> max_a = load<T>(into.max + lane), max_b = load<T>(from.max + lane);
+        const Packet<T> sum_a = load<T>(into.sum + lane), sum_b = load<T>(from.sum + lane);
+        const Packet<T> max = larger<T>(max_a, max_b);
+        const Packet<T> base = select_equal<T>(max, broadcast<T>(minus_infinity<T>), zero, max);
+        const Packet<T> decay_a = exp2<T>(psub(max_a, base)), decay_b = exp2<T>(psub(max_b, base));
+        const auto merged = [&](const Packet<T>& a, const Packet<T>& b) {
+            const Packet<T> both = multiply_add<T>(decay_a, a, pmul(decay_b, b));
+            return select_equal<T>(sum_b, zero, a, select_equal<T>(sum_a, zero, b, both));
+        };
+        for (Index c = 0; c < depth; ++c) {
+            T* const out = into.out + c * panel_rows<T> + lane;
+            store<T>(out, merged(load<T>(out), load<T>(from.out + c * panel_rows<T> + lane)));
+        }
+        store<T>(into.max + lane, select_equal<T>(sum_b, zero, max_a, select_equal<T>(sum_a, zero, max_b, max)));
+        store<T>(into.sum + lane, merged(sum_a, sum_b));
+    }
+}
+
+/// ln(sum 2^max), the maximum being an exponent of two; -infinity where the sum is 0. In double, since the error of a
+/// rounded product would grow with the maximum.
+template <class T>
+T log_of_sum(T max, T sum) {
+    return sum == T(0) ? minus_infinity<T> : T(double(max) * std::numbers::ln2 + std::log(double(sum)));
+}
+
+} // namespace detail
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET
