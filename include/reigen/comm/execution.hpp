@@ -51,7 +51,7 @@ class Execution final : public Started {
                 peers.insert(flight.peer);
         std::string text;
         for (const int peer : peers)
-            text += concat(text.empty() ? "rank " : ", ", peer);
+            text += concat(text.empty() ? "rank " : ", rank ", peer);
         return concat(text, " in ", to_string(operation_));
     }
 

@@ -176,9 +176,12 @@ class ThreadMessage final : public Message {
                       delivery_->sent_bytes, " bytes are sent, ", delivery_->wanted_bytes, " are expected");
     }
 
+    /// In the numbers of `run_threads`, which may be others than this group's.
     std::string reason() const {
-        return hub_->crew().failed() ? concat(": ", hub_->crew().reason())
-                                     : concat(": rank ", hub_->crew_rank(operation_.peer), " has returned");
+        const Crew& crew = hub_->crew();
+        return crew.failed()
+                   ? concat(": ", crew.reason())
+                   : concat(": rank ", hub_->crew_rank(operation_.peer), " of ", crew.size(), " has returned");
     }
 
     std::shared_ptr<ThreadHub> hub_;

@@ -1,0 +1,121 @@
+#include "comm/values.hpp"
+
+#include <gtest/gtest.h>
+
+using reigen::CommunicationError;
+using reigen::TimeoutError;
+using reigen::detail::Clock;
+using reigen::detail::seconds_since;
+
+namespace {
+
+/// A communicator that may break without harm to the world's.
+Communicator with_deadline(const Communicator& world, double seconds) {
+    const Communicator copy = world.split(0, world.rank());
+    copy.set_deadline(seconds);
+    return copy;
+}
+
+} // namespace
+
+TEST(failure, a_receive_that_nothing_comes_for_ends_at_the_deadline_and_says_so) {
+    on_world(2, [](const Communicator& world) {
+        const Communicator ranks = with_deadline(world, 0.2);
+        if (world.rank() == 0) {
+            std::vector<float> values(3);
+            const auto start = Clock::now();
+            const auto words = words_of<TimeoutError>([&] { ranks.receive(values, 1, 7); });
+            EXPECT_EQ(words.substr(0, 22), "rank 0 of 2 waited 0.2");
+            EXPECT_NE(words.find(" s for rank 1 in receive of 3 float, tag 7"), std::string::npos) << words;
+            EXPECT_GE(seconds_since(start), 0.2);
+            EXPECT_LT(seconds_since(start), 5);
+            EXPECT_FALSE(ranks.failed()); // it could be taken back
+        }
+        world.barrier();
+        if (world.rank() == 1)
+            ranks.send(std::vector<float>{1, 2, 3}, 0, 7);
+        else {
+            std::vector<float> values(3);
+            ranks.receive(values, 1, 7); // and takes nothing away from the next
+            EXPECT_EQ(values, (std::vector<float>{1, 2, 3}));
+        }
+    });
+}
+
+TEST(failure, a_collective_that_a_rank_does_not_join_ends_at_the_deadline_and_fails_the_communicator) {
+    on_world(3, [](const Communicator& world) {
+        const Communicator ranks = with_deadline(world, 0.2);
+        std::vector<float> values(5000);
+        if (world.rank() != 1) {
+            const auto words = words_of<TimeoutError>([&] { ranks.all_reduce(values); });
+            EXPECT_NE(words.find("rank 1"), std::string::npos) << words;
+            EXPECT_NE(words.find("in all_reduce of 5000 float"), std::string::npos) << words;
+            EXPECT_TRUE(ranks.failed());
+            const auto later = words_of<CommunicationError>([&] { ranks.barrier(); });
+            EXPECT_NE(later.find("barrier: this communicator failed earlier: " + words), std::string::npos) << later;
+        }
+        world.barrier(); // another communicator is not touched
+    });
+}
+
+TEST(failure, every_collective_and_every_started_operation_has_the_deadline) {
+    on_world(2, [](const Communicator& world) {
+        std::vector<float> two(2);
+        std::vector<float> four(4);
+        const std::vector<Index> parts = {2, 2};
+        const std::vector<std::function<void(const Communicator&)>> calls = {
+            [&](const Communicator& ranks) { ranks.all_gather(two, four); },
+            [&](const Communicator& ranks) { ranks.reduce_scatter(four, two); },
+            [&](const Communicator& ranks) { ranks.broadcast(two, 1); },
+            [&](const Communicator& ranks) { ranks.all_to_all(four, parts, four, parts); },
+            [&](const Communicator& ranks) { ranks.barrier(); },
+            [&](const Communicator& ranks) { ranks.split(0, 0); },
+            [&](const Communicator& ranks) { ranks.start_all_reduce(buffer_of(two)).wait(); },
+            [&](const Communicator& ranks) { ranks.start_receive(buffer_of(two), 1).wait(); },
+        };
+        for (const auto& call : calls) {
+            const Communicator ranks = with_deadline(world, 0.05);
+            if (world.rank() == 0) {
+                EXPECT_THROW(call(ranks), TimeoutError);
+            }
+            world.barrier();
+        }
+    });
+}
+
+TEST(failure, no_deadline_waits_as_long_as_it_takes) {
+    on_world(2, [](const Communicator& world) {
+        const Communicator ranks = with_deadline(world, 0);
+        if (world.rank() == 1)
+            std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        std::vector<int> values = {world.rank()};
+        ranks.all_reduce(values);
+        EXPECT_EQ(values[0], 1);
+    });
+}
+
+// EasyContext#10, pytorch#113376
+TEST(failure, a_collective_of_unlike_sizes_is_an_error_on_every_rank) {
+    on_world(3, [](const Communicator& world) {
+        const Communicator ranks = with_deadline(world, 0.5);
+        std::vector<float> values(world.rank() == 1 ? 4 : 3);
+        EXPECT_THROW(ranks.all_reduce(values), reigen::Error);
+        EXPECT_TRUE(ranks.failed());
+        world.barrier();
+    });
+}
+
+TEST(failure, the_buffers_of_a_receive_that_timed_out_are_freed_once_it_is_taken_back) {
+    on_world(2, [](const Communicator& world) {
+        const Communicator ranks = with_deadline(world, 0.05);
+        reigen::detail::registry().drop_finished();
+        const auto before = reigen::memory_account()->total().current;
+        if (world.rank() == 0) {
+            auto pending = ranks.start_receive(reigen::Buffer<double>(1000), 1);
+            EXPECT_EQ(reigen::memory_account()->total().current - before, 8000);
+            EXPECT_THROW(pending.wait(), TimeoutError);
+            EXPECT_EQ(reigen::memory_account()->total().current, before);
+        }
+        world.barrier();
+    });
+}

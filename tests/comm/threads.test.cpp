@@ -1,0 +1,179 @@
+#include <reigen/comm/threads.hpp>
+
+#include "comm/values.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+using reigen::PeerError;
+using reigen::run_threads;
+
+namespace {
+
+/// How many of the ranks' calls ended in a PeerError with these words.
+class Woken {
+  public:
+    explicit Woken(std::string words) : words_(std::move(words)) {}
+
+    template <class Call>
+    void count(Call call) {
+        try {
+            call();
+        } catch (const PeerError& error) {
+            EXPECT_NE(std::string(error.what()).find(words_), std::string::npos) << error.what();
+            ++count_;
+            throw;
+        }
+    }
+
+    int count() const { return count_; }
+
+  private:
+    std::string words_;
+    std::atomic<int> count_ = 0;
+};
+
+} // namespace
+
+// mlx#4236
+TEST(threads, a_rank_that_throws_wakes_the_others_and_its_exception_comes_out) {
+    Woken woken("rank 1 failed: out of luck");
+    const auto body = [&](const Communicator& world) {
+        std::vector<float> values(1000);
+        if (world.rank() == 1)
+            throw std::out_of_range("out of luck");
+        woken.count([&] { world.all_reduce(values); });
+    };
+    EXPECT_EQ(words_of<std::out_of_range>([&] { run_threads(3, body); }), "out of luck");
+    EXPECT_EQ(woken.count(), 2);
+}
+
+TEST(threads, a_rank_that_throws_wakes_those_who_wait_for_others_of_other_groups) {
+    Woken woken("rank 3 failed");
+    const auto body = [&](const Communicator& world) {
+        const Communicator pair = world.split(world.rank() / 2, 0); // {0 1} {2 3}
+        if (world.rank() == 3)
+            throw std::out_of_range("here");
+        if (world.rank() == 0)
+            woken.count([&] { pair.receive(std::vector<float>(1), 1); }); // while rank 1 waits for 2
+        if (world.rank() == 1)
+            woken.count([&] { world.receive(std::vector<float>(1), 2); });
+        woken.count([&] { pair.barrier(); });
+    };
+    EXPECT_THROW(run_threads(4, body), std::out_of_range);
+    EXPECT_EQ(woken.count(), 3);
+}
+
+TEST(threads, a_rank_that_returns_early_wakes_those_who_wait_for_it) {
+    Woken woken("rank 1 of 3 has returned");
+    const auto body = [&](const Communicator& world) {
+        if (world.rank() == 0)
+            woken.count([&] { world.receive(std::vector<float>(1), 1); });
+        if (world.rank() == 2)
+            world.receive(std::vector<float>(1), 0); // hears of rank 0's failure
+    };
+    EXPECT_NE(words_of<PeerError>([&] { run_threads(3, body); }).find("rank 1 in receive of 1 float, tag 0"),
+              std::string::npos);
+    EXPECT_EQ(woken.count(), 1);
+}
+
+TEST(threads, a_send_to_a_rank_that_has_returned_ends) {
+    Woken woken("rank 1 of 2 has returned");
+    const auto body = [&](const Communicator& world) {
+        if (world.rank() == 0)
+            woken.count([&] { world.send(std::vector<float>(5), 1); });
+    };
+    EXPECT_THROW(run_threads(2, body), PeerError);
+    EXPECT_EQ(woken.count(), 1);
+}
+
+TEST(threads, a_rank_that_nobody_waits_for_may_return_first) {
+    std::atomic<int> done = 0;
+    run_threads(3, [&](const Communicator& world) {
+        if (world.rank() == 1)
+            return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        if (world.rank() == 0)
+            world.send(small_values<float>(0, 10), 2);
+        else {
+            std::vector<float> values(10);
+            world.receive(values, 0);
+            EXPECT_EQ(values, small_values<float>(0, 10));
+            ++done;
+        }
+    });
+    EXPECT_EQ(done, 1);
+}
+
+// TransformerEngine PR#951
+TEST(threads, memory_of_a_rank_that_fails_is_not_read_afterwards) {
+    for (int round = 0; round < 40; ++round) {
+        const auto body = [&](const Communicator& world) {
+            if (world.rank() == 0) {
+                auto pending = world.start_send(buffer_of(small_values<float>(round, 50000)), 1);
+                if (round % 2 == 0)
+                    std::this_thread::yield();
+                throw std::out_of_range("while sending");
+            }
+            std::vector<float> values(50000);
+            world.receive(values, 0); // comes whole, or not at all
+            EXPECT_EQ(values, small_values<float>(round, 50000));
+        };
+        EXPECT_THROW(run_threads(2, body), std::out_of_range);
+    }
+}
+
+TEST(threads, sums_read_the_other_ranks_memory_in_place) {
+    for (const int ranks : {2, 3, 5})
+        run_threads(ranks, [](const Communicator& world) {
+            std::vector<float> values(100000, float(world.rank()));
+            world.all_reduce(values);
+            EXPECT_EQ(values[99999], float(world.size() * (world.size() - 1) / 2));
+            EXPECT_EQ(reigen::memory_account()->of(reigen::MemoryUse::messages).peak, 0);
+        });
+}
+
+TEST(threads, every_rank_has_the_deadline_of_the_options) {
+    run_threads(2, [](const Communicator& world) { EXPECT_EQ(world.deadline(), 300); });
+    const reigen::ThreadOptions options = {.deadline = 0.1};
+    const auto body = [](const Communicator& world) {
+        if (world.rank() == 0)
+            world.barrier();
+        else
+            std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    };
+    EXPECT_THROW(run_threads(2, body, options), reigen::TimeoutError);
+}
+
+TEST(threads, worlds_may_be_made_inside_a_rank) {
+    run_threads(2, [](const Communicator& outer) {
+        run_threads(3, [&](const Communicator& inner) {
+            std::vector<int> values = {10 * outer.rank() + inner.rank()};
+            inner.all_reduce(values);
+            EXPECT_EQ(values[0], 30 * outer.rank() + 3);
+        });
+        outer.barrier();
+    });
+}
+
+TEST(threads, no_ranks_are_refused) {
+    EXPECT_THROW(run_threads(0, [](const Communicator&) {}), reigen::ArgumentError);
+    EXPECT_THROW(run_threads(-3, [](const Communicator&) {}), reigen::ArgumentError);
+}
+
+TEST(threads_death_test, a_rank_that_never_comes_back_is_named_and_ends_the_process) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto run = [] {
+        run_threads(3,
+                    [](const Communicator& world) {
+                        if (world.rank() == 1)
+                            throw std::out_of_range("boom");
+                        while (world.rank() == 2)
+                            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                    },
+                    {.patience = 0.2});
+    };
+    EXPECT_EXIT(run(), testing::ExitedWithCode(EXIT_FAILURE),
+                "rank 1 failed: boom\nrank 2 of 3 did not come back within 0.2 s after that; ending the process");
+}
