@@ -44,11 +44,12 @@ TYPED_TEST(adamw, three_steps_follow_the_published_algorithm) {
 
 TYPED_TEST(adamw, squares_are_summed_without_losing_small_ones) {
     using T = TypeParam;
-    const std::vector<T> x(100003, T(0.5));
+    std::vector<T> x(100003, T(0.5));
     EXPECT_EQ(reigen::sum_of_squares(x.data(), 100003), 0.25 * 100003);
     EXPECT_EQ(reigen::sum_of_squares(x.data(), 0), 0);
-    const std::vector<T> y = {T(3), T(-4)};
-    EXPECT_EQ(reigen::sum_of_squares(y.data(), 2), 25);
+    x[0] = T(3);
+    x[1] = T(-4);
+    EXPECT_EQ(reigen::sum_of_squares(x.data(), 2), 25);
 }
 
 } // namespace

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <reigen/core/types.hpp>
+#include <reigen/kernel/exp.hpp>
 #include <reigen/kernel/packet.hpp>
+#include <reigen/kernel/packet_math.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -63,7 +65,7 @@ REIGEN_INLINE Lanes<T> fused(Lanes<T> a, Lanes<T> b, Lanes<T> c) {
 
 template <class T>
 REIGEN_INLINE Lanes<T> max(Lanes<T> a, Lanes<T> b) {
-    return {Eigen::internal::pmax(a.packet, b.packet)};
+    return {larger<T>(a.packet, b.packet)};
 }
 
 template <class T>
@@ -71,29 +73,51 @@ REIGEN_INLINE Lanes<T> square_root(Lanes<T> a) {
     return {Eigen::internal::psqrt(a.packet)};
 }
 
-/// e^a; exactly 0 where the result would not be a normal number (Eigen's own stays above 0 at -infinity).
+/// Beyond it e^-a is not a normal number, and e^a not far from infinity.
+template <class T>
+inline constexpr T largest_exponent = std::numeric_limits<T>::digits > 24 ? T(709) : T(88);
+
+/// e^a for a <= largest_exponent; exactly 0 below -largest_exponent, at -infinity too; NaN for NaN. a log2(e) is taken
+/// in two parts, so that the error does not grow with a.
 template <class T>
 REIGEN_INLINE Lanes<T> exp(Lanes<T> a) {
-    const auto lowest = Lanes<T>::all(std::numeric_limits<T>::digits > 24 ? T(-708) : T(-87));
-    const auto is_too_low = Eigen::internal::pcmp_lt(a.packet, lowest.packet);
-    return {Eigen::internal::pselect(is_too_low, Lanes<T>::all(0).packet, Eigen::internal::pexp(a.packet))};
+    constexpr double log2_e = 1.44269504088896340736;
+    constexpr double log2_e_rest = sizeof(T) == 4 ? log2_e - double(float(log2_e)) : 2.0355273740931033e-17;
+    constexpr double ln_2 = 0.693147180559945309417;
+    const auto x = max(a, Lanes<T>::all(-largest_exponent<T>));
+    const auto t = x * Lanes<T>::all(T(log2_e));
+    const auto rest = fused(x, Lanes<T>::all(T(log2_e)), Lanes<T>::all(0) - t);
+    const auto small = fused(x, Lanes<T>::all(T(log2_e_rest)), rest) * Lanes<T>::all(T(ln_2));
+    const Lanes<T> power = {exp2<T>(t.packet)};
+    return fused(power, small, power);
 }
 
 /// 1 / (1 + e^-a)
 template <class T>
 REIGEN_INLINE Lanes<T> sigmoid(Lanes<T> a) {
     const auto one = Lanes<T>::all(1);
-    return one / (one + exp(Lanes<T>::all(0) - a));
+    return one / (one + exp(Lanes<T>::all(0) - max(a, Lanes<T>::all(-largest_exponent<T>))));
+}
+
+/// The lanes of one packet folded in halves: a fixed order.
+template <class T, class Fold>
+REIGEN_INLINE T fold_lanes(Lanes<T> a, Fold fold) {
+    T values[Lanes<T>::size];
+    a.store(values);
+    for (Index half = Lanes<T>::size / 2; half > 0; half /= 2)
+        for (Index lane = 0; lane < half; ++lane)
+            values[lane] = fold(values[lane], values[lane + half]);
+    return values[0];
 }
 
 template <class T>
 REIGEN_INLINE T sum_of_lanes(Lanes<T> a) {
-    return Eigen::internal::predux(a.packet);
+    return fold_lanes(a, [](T x, T y) { return x + y; });
 }
 
 template <class T>
 REIGEN_INLINE T max_of_lanes(Lanes<T> a) {
-    return Eigen::internal::predux_max(a.packet);
+    return fold_lanes(a, [](T x, T y) { return x < y ? y : x; });
 }
 
 /// Folds a row into a sum: add(sum, first, count) gives the sum with `count` elements from `first` on added to its
