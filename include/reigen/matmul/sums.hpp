@@ -130,7 +130,7 @@ auto row_maxima(const X& x) {
     for (Index i = 0; i < local.rows; ++i) {
         S largest = -std::numeric_limits<S>::infinity();
         for (Index j = 0; j < local.cols; ++j)
-            if (const S value = local(i, j); !(value <= largest))
+            if (const S value = local(i, j); value > largest || value != value)
                 largest = value;
         maxima.data()[i] = largest;
     }
