@@ -118,6 +118,16 @@ TEST(gradients, the_norm_counts_copies_once) {
         });
 }
 
+TEST(gradients, the_norm_counts_owned_columns_that_are_not_neighbours) {
+    on_mesh({{tp, 2}}, [](const Mesh& mesh) {
+        const Partition columns = Partition::of_runs(6, {{{1, 2, 3}}, {{0, 1, 6}}}); // 1 3 5 | 0 1 2 3 4 5
+        Parameter<double, split_cols(tp), Axes::none> w(mesh, "w", 2, columns, normal);
+        w.gradient().local().setConstant(2);
+        const std::vector parameters = {w.view()};
+        EXPECT_EQ(gradient_norm<double>(parameters), std::sqrt(2 * 6 * 4.0));
+    });
+}
+
 TEST(gradients, clipping_scales_down_only) {
     EXPECT_EQ(clip_factor(8, 2), 0.25);
     EXPECT_EQ(clip_factor(1, 2), 1);

@@ -59,14 +59,17 @@ void sum_column_copies(const Communicator& ranks, const Partition& partition, St
 /// Cost        where nothing overlaps none; else one all-to-all of the shared columns, and twice the local part as
 /// memory Collective  over the group of the axes that split the overlapping side Order       in rank order,
 /// bit-identical on every holder
-template <ShardedLike X>
-void sum_overlaps(X&& x) {
-    const ShardSpec& spec = x.spec();
-    const auto local = x.strided();
+template <class T>
+void sum_overlaps(const ShardSpec& spec, Strided<T> local) {
     if (spec.col_partition.overlaps())
         detail::sum_column_copies(spec.mesh[spec.placement.cols], spec.col_partition, local);
     if (spec.row_partition.overlaps())
         detail::sum_column_copies(spec.mesh[spec.placement.rows], spec.row_partition, local.transpose());
+}
+
+template <ShardedLike X>
+void sum_overlaps(X&& x) {
+    sum_overlaps(x.spec(), x.strided());
 }
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -2,8 +2,10 @@
 
 #include <reigen/comm/mesh.hpp>
 #include <reigen/kernel/adamw.hpp>
-#include <reigen/nn/overlapping_columns.hpp>
+#include <reigen/layout/parameter.hpp>
+#include <reigen/layout/sum_overlaps.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <span>
@@ -19,10 +21,11 @@ void zero_gradients(std::span<const ParameterView<S>> parameters) {
         std::fill_n(parameter.gradient.data, parameter.gradient.size(), Accumulator<S>(0));
 }
 
-/// Sums every gradient over the axes over which it is partial, and columns that several ranks hold over their holders.
-/// Once a step, after the last micro-batch: a second call would count everything again.
+/// Sums every gradient over the axes over which it is partial, and what several ranks hold a copy of (K/V heads that
+/// query heads on several ranks read) over the holders. Once a step, after the last micro-batch: a second call would
+/// count everything again.
 ///
-/// Cost        an all-reduce of each gradient; overlapping columns go from holder to holder once
+/// Cost        an all-reduce of each gradient; copies go from holder to holder
 /// Collective  over each parameter's mesh
 /// Order       bit-identical on every rank that holds an element
 template <class S>
@@ -30,19 +33,31 @@ void synchronise_gradients(std::span<const ParameterView<S>> parameters) {
     for (const auto& parameter : parameters) {
         const std::span gradient(parameter.gradient.data, std::size_t(parameter.gradient.size()));
         parameter.mesh[parameter.gradient_placement.partial].all_reduce(gradient);
-        sum_overlapping_columns(parameter);
+        sum_overlaps(parameter.spec(), parameter.gradient);
     }
 }
 
 namespace detail {
 
+template <class T>
+double sum_of_squares(const Strided<T>& x, Index row, const Run& cols) {
+    if (cols.stride == 1)
+        return reigen::sum_of_squares(&x(row, cols.start), cols.count);
+    double sum = 0;
+    for (Index j = 0; j < cols.count; ++j)
+        sum += double(x(row, cols[j])) * double(x(row, cols[j]));
+    return sum;
+}
+
+/// Of the elements of which this rank is the first holder along the axes that split the parameter.
 template <class S>
 double owned_sum_of_squares(const ParameterView<S>& parameter) {
     double sum = 0;
+    const std::vector<Run> owned_cols = parameter.owned_cols();
     for (const Run& rows : parameter.owned_rows())
-        for (const Run& cols : parameter.owned_cols())
-            for (Index i = 0; i < rows.count; ++i)
-                sum += sum_of_squares(&parameter.gradient(rows[i], cols.start), cols.count);
+        for (Index i = 0; i < rows.count; ++i)
+            for (const Run& cols : owned_cols)
+                sum += sum_of_squares(parameter.gradient, rows[i], cols);
     return sum;
 }
 

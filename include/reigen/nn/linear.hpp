@@ -115,7 +115,7 @@ class RowParallelLinear {
         return {std::move(y), Saved{std::move(x)}};
     }
 
-    X backward(Saved saved, const Y& dy) {
+    X backward(const Saved& saved, const Y& dy) {
         decltype(auto) whole = gathered(dy);
         matmul_into(S(1), transpose(saved.x), whole, S(1), weight_.gradient());
         if (bias_)
