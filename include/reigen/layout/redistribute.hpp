@@ -192,6 +192,16 @@ auto redistribute_adjoint(Dy&& dy, const Extent& rows, const Extent& cols) {
     return redistribute<Gradient>(std::forward<Dy>(dy), rows, cols);
 }
 
+/// The sum that x is a summand of, on every rank of the axes it is partial over: `redistribute` with nothing else
+/// changed.
+template <ShardedLike X>
+auto sum(X&& x) {
+    static_assert(
+        is_partial(placement_of<X>),
+        "reigen: sum(x): x is not a partial sum, every rank of the axis would count it again; use x as it is");
+    return redistribute<summed(placement_of<X>)>(std::forward<X>(x));
+}
+
 /// The whole matrix, on every rank.
 template <ShardedLike X>
 RowMatrix<ScalarOf<X>> to_dense(const X& x) {

@@ -11,10 +11,8 @@ namespace detail {
 
 template <Placement A, Placement B>
 constexpr void check_product() {
-    static_assert(!is_partial(A),
-                  "reigen: matmul(a, b): a is a partial sum; sum it first: matmul(redistribute<...>(a), b)");
-    static_assert(!is_partial(B),
-                  "reigen: matmul(a, b): b is a partial sum; sum it first: matmul(a, redistribute<...>(b))");
+    static_assert(!is_partial(A), "reigen: matmul(a, b): a is a partial sum; sum it first: matmul(sum(a), b)");
+    static_assert(!is_partial(B), "reigen: matmul(a, b): b is a partial sum; sum it first: matmul(a, sum(b))");
     static_assert(
         is_partial(A) || is_partial(B) || shared_axis_agrees(A, B),
         "reigen: matmul(a, b): a's columns and b's rows are split over different axes; write redistribute<...>(a) "
@@ -33,7 +31,7 @@ constexpr void check_accumulator() {
 
 template <Placement X>
 constexpr void check_sum() {
-    static_assert(can_sum(X), "reigen: sums are not taken over a partial sum; sum it first: redistribute<...>(x)");
+    static_assert(can_sum(X), "reigen: column and row sums are not taken of a partial sum; sum it first: sum(x)");
 }
 
 template <Placement X, Placement Y>
@@ -41,20 +39,19 @@ constexpr void check_add() {
     static_assert(
         is_partial(X) == is_partial(Y),
         "reigen: add(x, y): one is a partial sum and the other is not, it would be counted once on every rank; "
-        "sum first: redistribute<...>(x)");
+        "sum it first: sum(x)");
     static_assert(is_partial(X) != is_partial(Y) || can_add(X, Y),
                   "reigen: add(x, y): x and y are placed differently; write add(x, redistribute<...>(y))");
 }
 
 template <Placement X, Placement V>
 constexpr void check_row() {
-    static_assert(!is_partial(X),
-                  "reigen: a bias or scale on a partial sum would be counted once on every rank; sum first: "
-                  "redistribute<...>(x)");
-    static_assert(!is_partial(V), "reigen: a bias or scale that is a partial sum; sum it first: redistribute<...>(v)");
-    static_assert(
-        is_partial(X) || is_partial(V) || can_apply_row(X, V),
-        "reigen: a bias or scale is split as the columns it is applied to; write redistribute<split_cols(...)>(v)");
+    static_assert(!is_partial(X), "reigen: a bias or scale on a partial sum would be counted once on every rank; sum x "
+                                  "first: add_bias(sum(x), v)");
+    static_assert(!is_partial(V), "reigen: the bias or scale is a partial sum; sum it first: add_bias(x, sum(v))");
+    static_assert(is_partial(X) || is_partial(V) || can_apply_row(X, V),
+                  "reigen: a bias or scale is split as the columns it is applied to; write add_bias(x, "
+                  "redistribute<split_cols(...)>(v)) with the axes that split x's columns");
 }
 
 /// Whether both sides of a product or a sum are divided alike; says where they are not.

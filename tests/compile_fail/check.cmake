@@ -1,0 +1,30 @@
+# cmake -DSOURCE=promise.cpp -P check.cmake -- COMPILER FLAG...
+
+set(command)
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(i RANGE ${last})
+  if(after_dashes)
+    list(APPEND command "${CMAKE_ARGV${i}}")
+  elseif(CMAKE_ARGV${i} STREQUAL "--")
+    set(after_dashes ON)
+  endif()
+endforeach()
+
+file(READ ${SOURCE} text)
+string(REGEX MATCH "^(// [^\n]*\n)+" sentence "${text}")
+string(REGEX REPLACE "\n?// " " " sentence "${sentence}")
+string(STRIP "${sentence}" sentence)
+
+execute_process(COMMAND ${command} ${SOURCE} RESULT_VARIABLE result ERROR_VARIABLE printed)
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "does not compile without REIGEN_FORBIDDEN:\n${printed}")
+endif()
+
+execute_process(COMMAND ${command} -DREIGEN_FORBIDDEN ${SOURCE} RESULT_VARIABLE result ERROR_VARIABLE printed)
+if(result EQUAL 0)
+  message(FATAL_ERROR "compiles with REIGEN_FORBIDDEN; expected: ${sentence}")
+endif()
+string(FIND "${printed}" "${sentence}" place)
+if(place EQUAL -1)
+  message(FATAL_ERROR "fails with another message than: ${sentence}\n${printed}")
+endif()
