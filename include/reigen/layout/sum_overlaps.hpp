@@ -57,8 +57,9 @@ void sum_column_copies(const Communicator& ranks, const Partition& partition, St
 /// stays partial.
 ///
 /// Cost        where nothing overlaps none; else one all-to-all of the shared columns, and twice the local part as
-/// memory Collective  over the group of the axes that split the overlapping side Order       in rank order,
-/// bit-identical on every holder
+///             memory
+/// Collective  over the group of the axes that split the overlapping side
+/// Order       in rank order, bit-identical on every holder
 template <class T>
 void sum_overlaps(const ShardSpec& spec, Strided<T> local) {
     if (spec.col_partition.overlaps())

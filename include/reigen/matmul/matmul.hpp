@@ -53,8 +53,7 @@ void multiply_and_sum(Accumulator<ScalarOf<A>> alpha, const A& a, const B& b, Ac
 /// Collective  no
 /// Throws      ShapeError on every rank: k differs, or is divided differently, or items of it are held twice
 /// Order       over k as in `gemm`: slices of a product by rows or columns are bitwise the slices of the whole, so
-/// these
-///             partitions give the same bits for every number of ranks
+///             these partitions give the same bits for every number of ranks
 template <ShardedLike A, ShardedLike B>
 auto matmul(const A& a, const B& b) {
     detail::check_product<placement_of<A>, placement_of<B>>();
