@@ -42,13 +42,13 @@ class RotaryTable {
     Buffer<T> sines_;
 };
 
-enum class Turn { forwards, backwards };
+enum class Rotation { forwards, backwards };
 
 namespace detail {
 
 template <class T>
-void turn_head(T* head, Index half, const T* cosines, const T* sines, Turn turn) {
-    const auto sign = Lanes<T>::all(turn == Turn::forwards ? T(1) : T(-1));
+void turn_head(T* head, Index half, const T* cosines, const T* sines, Rotation rotation) {
+    const auto sign = Lanes<T>::all(rotation == Rotation::forwards ? T(1) : T(-1));
     for_each_register<T>(half, [=](Index i, Index n) {
         const auto a = Lanes<T>::load(head + i, n);
         const auto b = Lanes<T>::load(head + half + i, n);
@@ -66,7 +66,7 @@ void turn_head(T* head, Index half, const T* cosines, const T* sines, Turn turn)
 ///
 /// Shapes      x [batch * tokens, heads * head_dim], batch-major; the table's positions are those of the tokens
 template <class T>
-void rotary(Strided<T> x, const RotaryTable<T>& table, Turn turn) {
+void rotary(Strided<T> x, const RotaryTable<T>& table, Rotation rotation) {
     const Index head_dim = table.head_dim();
     require<ShapeError>(head_dim == 0 || x.cols % head_dim == 0, "rotary: ", x.cols, " columns are not whole heads of ",
                         head_dim);
@@ -76,7 +76,7 @@ void rotary(Strided<T> x, const RotaryTable<T>& table, Turn turn) {
     for (Index row = 0; row < x.rows; ++row) {
         const Index token = row % table.tokens();
         for (Index first = 0; first < x.cols; first += head_dim)
-            detail::turn_head(&x(row, first), head_dim / 2, table.cosines(token), table.sines(token), turn);
+            detail::turn_head(&x(row, first), head_dim / 2, table.cosines(token), table.sines(token), rotation);
     }
 }
 
