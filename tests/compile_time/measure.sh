@@ -5,7 +5,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 compiler=${CXX:-c++}
-budget=${1:-8}
+budget=${1:-6}
 TIMEFORMAT=%U
 
 seconds_for() {
