@@ -1,0 +1,48 @@
+// Trains the network of own_loop_eigen with its two products split over the ranks, and prints the same losses.
+//
+//     own_loop --ranks 4              ranks as threads
+//     mpirun -n 4 own_loop            ranks of the MPI that the program itself started
+
+#include <own_loop/own_program.hpp>
+
+#include <support/checks.hpp>
+
+#include <reigen/comm/mesh.hpp>
+#include <reigen/comm/threads.hpp>
+#ifdef OWN_LOOP_WITH_MPI
+#include <reigen/comm/mpi.hpp>
+#endif
+
+void train(const own_loop::Settings& settings, const own_loop::Report& report, const reigen::Mesh& mesh);
+
+int main(int argc, char** argv) {
+    own_loop::OwnProgram program(argc, argv, "own_loop",
+                                 "Trains a small network in an ordinary Eigen loop, its two products split over the "
+                                 "ranks; prints the losses of own_loop_eigen, which does the same on one rank.");
+    int ranks = 1;
+    const CLI::Option* const option =
+        program.options()
+            .add_option("--ranks", ranks, "Run on this many ranks as threads; under mpirun the ranks are mpirun's")
+            ->check(examples::between(1, 1024))
+            ->capture_default_str();
+    if (const auto early = program.parse())
+        return *early;
+
+    const auto on_each_rank = [&](const reigen::Communicator& world) {
+        const reigen::Mesh mesh(world, {{reigen::tp, world.size()}});
+        train(program.settings(), program.report(world.rank()), mesh);
+    };
+#ifdef OWN_LOOP_WITH_MPI
+    if (program.under_mpi()) {
+        const reigen::Communicator world = reigen::mpi_communicator(MPI_COMM_WORLD);
+        if (option->count() > 0 && ranks != world.size())
+            return program.complain("--ranks makes threads; this job has the " + std::to_string(world.size()) +
+                                    " ranks that mpirun started");
+        on_each_rank(world);
+        return 0;
+    }
+#endif
+    static_cast<void>(option);
+    reigen::run_threads(ranks, on_each_rank);
+    return 0;
+}

@@ -1,0 +1,21 @@
+# cmake -P same_output.cmake -- PROGRAM ARGUMENT... -- PROGRAM ARGUMENT...: both print the same, and something.
+
+set(commands 0)
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(i RANGE ${last})
+  if(CMAKE_ARGV${i} STREQUAL "--")
+    math(EXPR commands "${commands} + 1")
+  elseif(commands GREATER 0)
+    list(APPEND command_${commands} "${CMAKE_ARGV${i}}")
+  endif()
+endforeach()
+
+foreach(number 1 2)
+  execute_process(COMMAND ${command_${number}} OUTPUT_VARIABLE printed_${number} COMMAND_ERROR_IS_FATAL ANY)
+endforeach()
+if(NOT printed_1 MATCHES "loss")
+  message(FATAL_ERROR "no losses:\n${printed_1}")
+endif()
+if(NOT printed_1 STREQUAL printed_2)
+  message(FATAL_ERROR "the first prints\n${printed_1}\nthe second\n${printed_2}")
+endif()
