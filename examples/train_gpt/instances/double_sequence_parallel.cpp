@@ -1,0 +1,4 @@
+#include <train_gpt/gpt_training.hpp>
+
+template std::unique_ptr<train_gpt::Training>
+train_gpt::make_gpt_training<double, reigen::residual_over_tp>(const Options&, const reigen::Mesh&, const Corpus&);
