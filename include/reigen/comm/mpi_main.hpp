@@ -24,6 +24,13 @@ namespace detail {
     std::_Exit(EXIT_FAILURE);
 }
 
+/// Ranks that are done wait here for those that are not, for as long as MPI_Finalize would. There, unlike here, a rank
+/// that fails could not end the job: Open MPI 4.1 hangs when one rank aborts while another finalises.
+inline void meet_before_finalize(const Communicator& closing) {
+    closing.set_deadline(0);
+    closing.barrier();
+}
+
 template <class Body>
 int run_body(const Body& body, const Communicator& world) {
     if constexpr (std::is_void_v<std::invoke_result_t<const Body&, const Communicator&>>) {
@@ -53,8 +60,10 @@ int mpi_main(int argc, char** argv, const Body& body) {
         require<CommunicationError>(level >= MPI_THREAD_FUNNELED, "this MPI gives thread level ", level,
                                     "; want MPI_THREAD_FUNNELED (", int(MPI_THREAD_FUNNELED), ')');
         const Communicator world = mpi_communicator(MPI_COMM_WORLD);
+        const Communicator closing = mpi_communicator(MPI_COMM_WORLD);
         check_launcher(world.size());
         status = detail::run_body(body, world);
+        detail::meet_before_finalize(closing);
         detail::registry().close();
     } catch (...) {
         detail::end_job(detail::message_of(std::current_exception()));

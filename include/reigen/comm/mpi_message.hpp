@@ -23,7 +23,8 @@ class MpiMessage final : public Message {
                                               operation.tag, comm, &requests_.back())
                                   : MPI_Irecv(operation.out + first, sizes_.back(), MPI_BYTE, operation.peer,
                                               operation.tag, comm, &requests_.back());
-            mpi_check(code, text());
+            if (code != MPI_SUCCESS)
+                throw_error(code);
         }
         statuses_.resize(requests_.size());
     }
@@ -35,7 +36,8 @@ class MpiMessage final : public Message {
         const int code = MPI_Testall(int(requests_.size()), requests_.data(), &complete, statuses_.data());
         if (code == MPI_ERR_IN_STATUS)
             throw_first_error();
-        mpi_check(code, text());
+        if (code != MPI_SUCCESS)
+            throw_error(code);
         if (complete != 0 && operation_.call == Call::receive)
             check_sizes();
         return complete != 0;
@@ -74,19 +76,20 @@ class MpiMessage final : public Message {
         }
     }
 
-    void throw_error(int code) const {
+    [[noreturn]] void throw_error(int code) const {
         int kind = MPI_SUCCESS;
         MPI_Error_class(code, &kind);
-        require<ShapeError>(kind != MPI_ERR_TRUNCATE, text(), ": more is sent than is expected");
-        mpi_check(code, text());
+        if (kind == MPI_ERR_TRUNCATE)
+            throw ShapeError(concat(text(), ": more is sent than is expected"));
+        throw CommunicationError(concat(text(), ": ", mpi_error_text(code)));
     }
 
     void check_sizes() {
         for (std::size_t block = 0; block < sizes_.size(); ++block) {
             int received = 0;
             MPI_Get_count(&statuses_[block], MPI_BYTE, &received);
-            require<ShapeError>(received == sizes_[block], text(), ": ", received, " bytes are sent, ", sizes_[block],
-                                " are expected");
+            if (received != sizes_[block])
+                throw ShapeError(concat(text(), ": ", received, " bytes are sent, ", sizes_[block], " are expected"));
         }
     }
 

@@ -111,7 +111,7 @@ class ThreadMessage final : public Message {
     ~ThreadMessage() override { revoke(); }
 
     bool advance() override {
-        const bool gone = hub_->crew().has_left(hub_->crew_rank(operation_.peer)) || hub_->crew().failed();
+        const bool gone = peer_is_gone();
         switch (delivery_->state.load(std::memory_order_acquire)) {
         case State::matched:
             if (operation_.call == Call::send)
@@ -124,7 +124,7 @@ class ThreadMessage final : public Message {
         case State::mismatched:
             throw ShapeError(mismatch());
         case State::revoked:
-            throw PeerError(concat(waits_for(), ": rank ", operation_.peer, " has given up", reason()));
+            throw_peer_error();
         case State::reading:
             return false;
         case State::offered:
@@ -132,14 +132,15 @@ class ThreadMessage final : public Message {
             break;
         }
         if (gone)
-            throw PeerError(concat("waiting for ", waits_for(), reason()));
+            throw_peer_error();
         return false;
     }
 
     bool revoke() noexcept override {
         if (reading_)
             give_back();
-        box_.withdraw(delivery_);
+        if (delivery_->state.load(std::memory_order_acquire) != State::taken)
+            box_.withdraw(delivery_);
         return true;
     }
 
@@ -147,7 +148,8 @@ class ThreadMessage final : public Message {
 
     const std::byte* borrow() override {
         reading_ = delivery_->swap_state(State::matched, State::reading);
-        require<PeerError>(reading_, waits_for(), ": rank ", operation_.peer, " has given up");
+        if (!reading_)
+            throw_peer_error();
         return delivery_->data;
     }
 
@@ -176,12 +178,22 @@ class ThreadMessage final : public Message {
                       delivery_->sent_bytes, " bytes are sent, ", delivery_->wanted_bytes, " are expected");
     }
 
-    /// In the numbers of `run_threads`, which may be others than this group's.
-    std::string reason() const {
+    /// Asked for before the delivery's state is looked at: what a rank did before it left is then seen.
+    bool peer_is_gone() const {
         const Crew& crew = hub_->crew();
-        return crew.failed()
-                   ? concat(": ", crew.reason())
-                   : concat(": rank ", hub_->crew_rank(operation_.peer), " of ", crew.size(), " has returned");
+        return crew.has_left(hub_->crew_rank(operation_.peer)) || crew.failed();
+    }
+
+    /// Numbers ranks as `run_threads` does where it tells of the world, which may be others than this group's.
+    [[noreturn]] void throw_peer_error() const {
+        const Crew& crew = hub_->crew();
+        const int peer = hub_->crew_rank(operation_.peer);
+        std::string reason = concat("rank ", operation_.peer, " has given up");
+        if (crew.failed())
+            reason = crew.reason();
+        else if (crew.has_left(peer))
+            reason = concat("rank ", peer, " of ", crew.size(), " has returned");
+        throw PeerError(concat("waiting for ", waits_for(), ": ", reason));
     }
 
     std::shared_ptr<ThreadHub> hub_;
