@@ -11,16 +11,16 @@ TEST(ledger, describes_placement_global_shape_and_what_each_rank_holds) {
     on_mesh({{Axes::dp, 2}, {Axes::tp, 2}}, [](const Mesh& mesh) {
         EXPECT_EQ(describe(Sharded < float, split_rows(dp) | split_cols(tp) > (mesh, 5, 8)),
                   "5x8 {dp; tp; }: rows over dp=2, columns over tp=2\n"
-                  "  rank 0    3x4      rows 0-2   columns 0-3\n"
-                  "  rank 1    3x4      rows 0-2   columns 4-7\n"
-                  "  rank 2    2x4      rows 3-4   columns 0-3\n"
-                  "  rank 3    2x4      rows 3-4   columns 4-7\n");
+                  "  rank 0   3x4   rows 0-2   columns 0-3\n"
+                  "  rank 1   3x4   rows 0-2   columns 4-7\n"
+                  "  rank 2   2x4   rows 3-4   columns 0-3\n"
+                  "  rank 3   2x4   rows 3-4   columns 4-7\n");
         EXPECT_EQ(describe(Sharded < float, split_cols(tp) | partial(dp) > (mesh, 2, 3)),
                   "2x3 {; tp; dp}: columns over tp=2, summed over dp=2\n"
-                  "  rank 0 2  2x2      rows 0-1   columns 0-1\n"
-                  "  rank 1 3  2x1      rows 0-1   columns 2\n");
+                  "  rank 0 2   2x2   rows 0-1   columns 0-1\n"
+                  "  rank 1 3   2x1   rows 0-1   columns 2\n");
         EXPECT_EQ(describe(Sharded<float, replicated>(mesh, 2, 3)), "2x3 replicated: on every rank\n"
-                                                                    "  rank 0 1 2 3 2x3      rows 0-1   columns 0-2\n");
+                                                                    "  rank 0 1 2 3   2x3   rows 0-1   columns 0-2\n");
     });
 }
 

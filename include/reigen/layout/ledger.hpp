@@ -2,7 +2,7 @@
 
 #include <reigen/layout/parameter.hpp>
 
-#include <iomanip>
+#include <algorithm>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -49,7 +49,13 @@ struct Holders {
     std::string ranks;
     Runs rows;
     Runs cols;
+
+    std::string local_shape() const { return shape(rows.size(), cols.size()); }
 };
+
+inline std::string padded(const std::string& text, std::size_t width) {
+    return text + std::string(width - text.size() + 3, ' ');
+}
 
 inline std::vector<Holders> holders(const ShardSpec& spec) {
     constexpr Axes all = dp | pp | cp | tp | ep;
@@ -74,15 +80,22 @@ inline std::vector<Holders> holders(const ShardSpec& spec) {
 /// Placement, global shape, and each rank's local shape and runs; the same text on every rank.
 ///
 ///     64x256 {; tp; }: columns over tp=2
-///       rank 0    64x128   rows 0-63   columns 0-127
-///       rank 1    64x128   rows 0-63   columns 128-255
+///       rank 0   64x128   rows 0-63   columns 0-127
+///       rank 1   64x128   rows 0-63   columns 128-255
 inline std::string describe(const ShardSpec& spec) {
     std::string text = concat(shape(spec.rows(), spec.cols()), ' ', spec.placement, ": ",
                               detail::sized_placement(spec.mesh, spec.placement), '\n');
-    for (const detail::Holders& h : detail::holders(spec))
+    const std::vector<detail::Holders> all = detail::holders(spec);
+    std::size_t widths[3] = {};
+    for (const detail::Holders& h : all) {
+        widths[0] = std::max(widths[0], h.ranks.size());
+        widths[1] = std::max(widths[1], h.local_shape().size());
+        widths[2] = std::max(widths[2], detail::brief(h.rows).size());
+    }
+    for (const detail::Holders& h : all)
         text +=
-            concat("  rank ", std::left, std::setw(4), h.ranks, ' ', std::setw(9), shape(h.rows.size(), h.cols.size()),
-                   "rows ", detail::brief(h.rows), "   columns ", detail::brief(h.cols), '\n');
+            concat("  rank ", detail::padded(h.ranks, widths[0]), detail::padded(h.local_shape(), widths[1]), "rows ",
+                   detail::padded(detail::brief(h.rows), widths[2]), "columns ", detail::brief(h.cols), '\n');
     return text;
 }
 
