@@ -1,0 +1,119 @@
+#include "shard_sizes/crew.hpp"
+#include "support/comparison.hpp"
+
+#include <support/program.hpp>
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shard_sizes {
+namespace {
+
+const char* const footer =
+    R"(Each row is one product, or one step of an MLP, of a model whose wide side is 4 x width, on the first tp ranks. Rank 0
+fixes how often a row is run; times are those of the slowest rank; the same work on one rank is measured in turns.
+
+  Time              seconds of one run on tp ranks
+  gflops_a_rank     billions of multiplications and additions a second, of each rank
+  efficiency        time on one rank / (tp x time on tp ranks): 1 is perfect, 1/tp means that more ranks gain nothing
+  bytes_sent        by a rank in one run
+
+  column   x [tokens, width] times W [width, 4 width] split by columns: no message
+  row      h [tokens, 4 width] times W [4 width, width] split by rows: an all-reduce
+  mlp      both with GELU between, forward and backward: two all-reduces
+
+Google Benchmark's own options choose rows and output:
+  --benchmark_filter=mlp.*tp:2   --benchmark_min_time=0.05   --benchmark_out=s.json --benchmark_out_format=json)";
+
+struct Sizes {
+    std::vector<Index> tokens = {64, 512, 2048};
+    std::vector<Index> widths = {256, 1024};
+};
+
+std::vector<Case> all_cases(const Sizes& sizes, int ranks) {
+    std::vector<Case> cases;
+    for (const Kind kind : {Kind::column, Kind::row, Kind::mlp})
+        for (const Index tokens : sizes.tokens)
+            for (const Index width : sizes.widths)
+                for (int p = 1; p <= ranks; ++p)
+                    cases.push_back({kind, tokens, width, p});
+    return cases;
+}
+
+/// So many runs that a batch takes about 20 ms, longer than what a batch costs beside them.
+Index runs_a_batch(Crew& crew, std::size_t which) {
+    crew.measure(which, 1);
+    const Measured first = crew.measure(which, 1);
+    return std::clamp<Index>(Index(0.02 / std::max(first.seconds, first.alone)), 1, 1000);
+}
+
+void run_case(benchmark::State& state, Crew& crew, const Case& which, std::size_t number) {
+    const Index runs = runs_a_batch(crew, number);
+    std::vector<double> seconds, efficiencies;
+    double bytes_sent = 0;
+    while (state.KeepRunningBatch(runs)) {
+        const Measured batch = crew.measure(number, runs);
+        state.SetIterationTime(batch.seconds * double(runs));
+        seconds.push_back(batch.seconds);
+        efficiencies.push_back(batch.alone / (which.ranks * batch.seconds));
+        bytes_sent = batch.bytes_sent;
+    }
+    state.counters["gflops_a_rank"] = which.flops() / which.ranks / bench::median(seconds) * 1e-9;
+    state.counters["efficiency"] = bench::median(efficiencies);
+    state.counters["bytes_sent"] = bytes_sent;
+}
+
+int run(const reigen::Communicator& world, const Sizes& sizes) {
+    const std::vector<Case> cases = all_cases(sizes, world.size());
+    Crew crew(world, cases);
+    if (world.rank() > 0) {
+        crew.follow();
+        return 0;
+    }
+    for (std::size_t number = 0; number < cases.size(); ++number)
+        benchmark::RegisterBenchmark(
+            cases[number].name().c_str(),
+            [&, number](benchmark::State& state) { run_case(state, crew, cases[number], number); })
+            ->UseManualTime()
+            ->Unit(benchmark::kMicrosecond);
+    benchmark::AddCustomContext("ranks", std::to_string(world.size()));
+    benchmark::AddCustomContext("instruction_set", reigen::instruction_set);
+    benchmark::RunSpecifiedBenchmarks();
+    crew.dismiss();
+    return 0;
+}
+
+/// Takes Google Benchmark's own options out of the command line and has it read them; false where it knows one not.
+bool read_benchmark_options(std::vector<char*>& arguments) {
+    const auto is_ours = [](const char* argument) {
+        const std::string_view text = argument;
+        return !text.starts_with("--benchmark") && !text.starts_with("--v=");
+    };
+    const auto theirs = std::stable_partition(arguments.begin() + 1, arguments.end(), is_ours);
+    std::vector<char*> known = {arguments.front()};
+    known.insert(known.end(), theirs, arguments.end());
+    arguments.erase(theirs, arguments.end());
+    int count = int(known.size());
+    benchmark::Initialize(&count, known.data());
+    return !benchmark::ReportUnrecognizedArguments(count, known.data());
+}
+
+} // namespace
+} // namespace shard_sizes
+
+int main(int argc, char** argv) {
+    std::vector<char*> arguments(argv, argv + argc);
+    if (!shard_sizes::read_benchmark_options(arguments))
+        return 2;
+    CLI::App app("Measures how well products split over ranks: run it with --ranks P, or under mpirun.", "shard_sizes");
+    app.footer(shard_sizes::footer);
+    shard_sizes::Sizes sizes;
+    app.add_option("--tokens", sizes.tokens, "Rows of the activations")->delimiter(',')->check(CLI::PositiveNumber);
+    app.add_option("--widths", sizes.widths, "Widths of the model")->delimiter(',')->check(CLI::PositiveNumber);
+    return examples::run_program(app, int(arguments.size()), arguments.data(),
+                                 [&](const reigen::Communicator& world) { return shard_sizes::run(world, sizes); });
+}
