@@ -1,0 +1,57 @@
+#pragma once
+
+#include <reigen/attention/heads.hpp>
+#include <reigen/attention/options.hpp>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+namespace detail {
+
+/// "B 2, N 8, 4 heads of 16"
+template <class S, Placement Where>
+std::string describe_heads(const Heads<S, Where>& x) {
+    return concat("B ", x.sequences().batch, ", N ", x.sequences().length, ", ", x.global_heads(), " heads of ",
+                  x.head_dim());
+}
+
+/// A rank's query heads share its key heads evenly, each with the key head it is meant to read.
+inline void check_groups(const char* caller, int rank, Index group, const std::vector<Index>& q,
+                         const std::vector<Index>& k, const std::vector<Index>& v) {
+    const auto of = [&](const std::vector<Index>& heads) {
+        return heads.empty() ? std::string("none") : concat(heads.front(), " to ", heads.back());
+    };
+    bool fits = k == v && k.empty() == q.empty() && (k.empty() || q.size() % k.size() == 0);
+    for (std::size_t i = 0; fits && i < q.size(); ++i)
+        fits = q[i] / group == k[i / (q.size() / k.size())];
+    require<ShapeError>(fits, caller, ": rank ", rank, " along the heads has query heads ", of(q), ", key heads ",
+                        of(k), " and value heads ", of(v), ", with ", group, " query heads to a key head");
+}
+
+/// Throws on every rank where queries, keys and values do not belong together; looks only at what all ranks know.
+template <class S, Placement Where>
+void check_attention(const char* caller, const Heads<S, Where>& q, const Heads<S, Where>& k, const Heads<S, Where>& v,
+                     const AttentionOptions& options) {
+    const auto all = [&] {
+        return concat(": q is ", describe_heads(q), "; k is ", describe_heads(k), "; v is ", describe_heads(v));
+    };
+    require<ShapeError>(q.spec().mesh == k.spec().mesh && k.spec().mesh == v.spec().mesh, caller,
+                        ": q, k and v lie on different meshes");
+    require<ShapeError>(q.sequences().batch == k.sequences().batch && k.sequences().batch == v.sequences().batch,
+                        caller, all(), ": the batches differ");
+    require<ShapeError>(q.head_dim() == k.head_dim(), caller, all(), ": queries and keys differ in head_dim");
+    require<ShapeError>(k.spec().row_partition == v.spec().row_partition && k.global_heads() == v.global_heads(),
+                        caller, all(), ": keys and values differ in tokens or heads");
+    require<ShapeError>(k.global_heads() > 0 && q.global_heads() % k.global_heads() == 0, caller, all(),
+                        ": query heads cannot be grouped over key heads");
+    for (int rank = 0; rank < q.spec().col_partition.ranks(); ++rank)
+        check_groups(caller, rank, q.global_heads() / k.global_heads(), q.heads_of(rank), k.heads_of(rank),
+                     v.heads_of(rank));
+    check(options.mask, caller);
+    require(std::isfinite(options.scale.value_or(0)), caller, ": scale is ", *options.scale);
+}
+
+} // namespace detail
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <reigen/kernel/score_rule.hpp>
+
+#include <cmath>
+#include <optional>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+/// What a caller may choose about attention.
+struct AttentionOptions {
+    Mask mask = Mask::causal();
+    std::optional<double> scale = {}; ///< of q.k before the softmax; 1 / sqrt(head_dim) where not given
+
+    /// What the kernels are told, for global lengths of the queries and of the keys.
+    ScoreRule rule(Index head_dim, Index queries, Index keys) const {
+        return {scale.value_or(1 / std::sqrt(double(std::max<Index>(head_dim, 1)))), mask, keys - queries};
+    }
+};
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET

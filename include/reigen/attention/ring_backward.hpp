@@ -1,0 +1,126 @@
+#pragma once
+
+#include <reigen/attention/ring_forward.hpp>
+#include <reigen/attention/travelling_gradients.hpp>
+#include <reigen/kernel/attention_backward.hpp>
+
+#include <optional>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+namespace detail {
+
+template <class S, Placement Where>
+struct AttentionArguments {
+    const Heads<const S, Where>& q;
+    const Heads<const S, Where>& k;
+    const Heads<const S, Where>& v;
+    const AttentionOptions& options;
+
+    ScoreRule rule() const { return options.rule(q.head_dim(), q.sequences().length, k.sequences().length); }
+};
+
+/// Throws on every rank where a matrix is not over the queries' tokens with `columns` columns for each of their heads.
+template <class S, Placement Where>
+void check_over_queries(const char* name, const ShardSpec& spec, const Heads<const S, Where>& q, Index columns) {
+    require<ShapeError>(spec.mesh == q.spec().mesh && spec.row_partition == q.spec().row_partition &&
+                            spec.col_partition == resized_heads(q.spec().col_partition, q.head_dim(), columns),
+                        "ring_attention_backward: ", name, " is ", shape(spec.rows(), spec.cols()),
+                        " or lies on other ranks than the queries want: ",
+                        shape(q.spec().rows(), q.global_heads() * columns), " with their tokens and heads");
+}
+
+template <class S, Placement Where>
+void check_gradient(const char* name, const Heads<S, Where>& gradient, const Heads<const S, Where>& of) {
+    require<ShapeError>(gradient.spec() == of.spec() && gradient.head_dim() == of.head_dim(),
+                        "ring_attention_backward: ", name, " is ", describe_heads(gradient),
+                        ", or lies on other ranks than what it is the gradient of: ", describe_heads(of));
+}
+
+/// The gradients of the queries stay in `state`; those of keys and values go to where their blocks are at home.
+template <class S, Placement Where>
+void go_round_with_gradients(const TravellingKeys<S, Where>& keys, Turn turn, AttentionGradient<S>& state,
+                             HeadsView<S> dk, HeadsView<S> dv) {
+    const KeyBlockShape& shape = keys.shape();
+    TravellingGradients<S> gradients(keys.ring(), keys.route(), turn, shape.size(dk.tokens));
+    keys.go_round(turn, [&](const VisitingKeys<S>& block) {
+        const Index tokens = block.positions.size();
+        if (block.step > 0)
+            gradients.visit(block.owner, block.step, shape.size(tokens), [&](S* sum) {
+                state.absorb(block.k, block.v, block.positions, shape.keys(sum, tokens), shape.values(sum, tokens));
+            });
+        else if (turn == Turn::onward && block.needed)
+            state.absorb(block.k, block.v, block.positions, dk, dv);
+    });
+    gradients.come_home([&](const S* sum) {
+        add_heads(shape.keys(sum, dk.tokens), dk);
+        add_heads(shape.values(sum, dv.tokens), dv);
+    });
+}
+
+template <class S, Placement Where>
+void differentiate(const AttentionArguments<S, Where>& arguments, const AttentionOutputs<S>& outputs, HeadsView<S> dq,
+                   HeadsView<S> dk, HeadsView<S> dv) {
+    const auto& [q, k, v, options] = arguments;
+    const TravellingKeys<S, Where> keys(q, k, v, arguments.rule());
+    AttentionGradient<S> state(outputs, q.positions(), k.view().heads, arguments.rule());
+    zero_heads(dk);
+    zero_heads(dv);
+    for (const Turn turn : both_turns)
+        if (turn == Turn::onward || keys.route().steps(turn) > 0)
+            go_round_with_gradients(keys, turn, state, dk, dv);
+    state.finish(dq);
+}
+
+} // namespace detail
+
+/// Gradients of `ring_attention`, given those of its output and, where somebody used it, of its lse.
+///
+///     ring_attention_backward(q, k, v, out, lse, dout, dq, dk, dv);    // dq, dk, dv: heads(...) of what is written
+///
+/// Keys and values go round again, with the gradients that each rank adds to them, which then come home; those of the
+/// queries stay. dq, dk and dv are overwritten; they may be column blocks of one packed matrix.
+///
+/// Shapes      q, k, v as in the forward pass; out, lse its result; dout like out, dlse like lse;
+///             dq, dk, dv like q, k, v
+/// Cost        2 B Hq (3 d + 2 dv) flops for each pair of query and key, but for tiles that the mask hides. A rank sends
+///             the same blocks as forward, and for each of them B S_j Hkv (d + dv) numbers of the accumulator type
+/// Collective  as `ring_attention`
+/// Throws      ShapeError, ArgumentError on every rank before any message
+/// Order       own queries first, then the ranks in the order in which the block passes them; the same bits in
+///             every run
+template <detail::HeadsLike Q, detail::HeadsLike K, detail::HeadsLike V, ShardedLike Out, ShardedLike Lse,
+          ShardedLike DOut>
+void ring_attention_backward(
+    const Q& q, const K& k, const V& v, const Out& out, const Lse& lse, const DOut& dout,
+    const Heads<typename Q::Scalar, Q::placement>& dq, const Heads<typename Q::Scalar, Q::placement>& dk,
+    const Heads<typename Q::Scalar, Q::placement>& dv, const AttentionOptions& options = {},
+    const std::optional<ShardedView<const Accumulator<typename Q::Scalar>, Q::placement>>& dlse = {}) {
+    using S = typename Q::Scalar;
+    constexpr Placement Where = Q::placement;
+    static_assert(Where == K::placement && Where == V::placement && Where == placement_of<Out> &&
+                      Where == placement_of<Lse> && Where == placement_of<DOut>,
+                  "reigen: all arguments of the attention's backward need the placement of the queries");
+    const Heads<const S, Where> queries = q, keys = k, values = v;
+    const Index value_dim = values.head_dim();
+    detail::check_attention("ring_attention_backward", queries, keys, values, options);
+    detail::check_over_queries("out", out.spec(), queries, value_dim);
+    detail::check_over_queries("dout", dout.spec(), queries, value_dim);
+    detail::check_over_queries("lse", lse.spec(), queries, 1);
+    if (dlse)
+        detail::check_over_queries("dlse", dlse->spec(), queries, 1);
+    detail::check_gradient("dq", dq, queries);
+    detail::check_gradient("dk", dk, keys);
+    detail::check_gradient("dv", dv, values);
+    if (queries.view().heads == 0) // nor does any other rank of this ring have any
+        return;
+    const auto over_queries = [&](const auto& x) {
+        return heads(ShardedView<const S, Where>(x.view()), queries.sequences(), value_dim).view();
+    };
+    const AttentionOutputs<S> outputs = {queries.view(), over_queries(out), over_queries(dout),
+                                         Strided<const Accumulator<S>>(lse.strided()),
+                                         dlse ? dlse->strided() : Strided<const Accumulator<S>>{}};
+    detail::differentiate<S, Where>({queries, keys, values, options}, outputs, dq.view(), dk.view(), dv.view());
+}
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <reigen/attention/ring_route.hpp>
+#include <reigen/comm/communicator.hpp>
+#include <reigen/core/buffer.hpp>
+
+#include <span>
+#include <utility>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+/// A block of some rank that visits this one.
+template <class T>
+struct Visit {
+    int step;      // how far it has come; 0 is this rank's own, where it lies
+    int owner;     // the rank whose block it is
+    const T* data; // null for this rank's own
+};
+
+/// Carries the blocks of all ranks round a ring, each as far as the route says: calls work(visit) for every block that
+/// comes by, while it is already on its way to the next rank and the one after it is arriving. Knows nothing of what
+/// the blocks are.
+///
+///     onward      step 0   1   2          a rank holds at most two blocks of others' or on their way: one that it
+///       rank 0         0   2   1          works on and passes on, and one that arrives
+///       rank 1         1   0   2
+///       rank 2         2   1   0
+///
+/// `sizes[r]`: elements of rank r's block. `pack(span)` writes this rank's own; called only if it travels.
+///
+/// Cost        this rank sends each block that leaves it, sizes[owner] elements in one message
+/// Collective  over the ring
+template <class T, class Pack, class Work>
+void rotate(const Communicator& ring, const RingRoute& route, Turn turn, std::span<const Index> sizes, Pack pack,
+            Work work) {
+    const int rank = ring.rank();
+    const int tag = int(turn);
+    const int next = route.rank_at(turn, rank, 1);
+    const int previous = route.block_at(turn, rank, 1);
+    const auto size = [&](int block) { return sizes[std::size_t(block)]; };
+    Buffer<T> here;
+    Buffer<T> spare;
+    if (route.steps(turn, rank) > 0) {
+        here = Buffer<T>(size(rank));
+        pack(here.span());
+    }
+    for (int step = 0; step <= route.steps(turn); ++step) {
+        const int owner = route.block_at(turn, rank, step);
+        const int coming = route.block_at(turn, rank, step + 1);
+        const T* const data = step == 0 ? nullptr : here.data();
+        Pending<T> arriving;
+        if (route.steps(turn, coming) > step) {
+            if (spare.size() != size(coming)) {
+                spare = Buffer<T>(); // first, so that there are never three
+                spare = Buffer<T>(size(coming));
+            }
+            arriving = ring.start_receive(std::move(spare), previous, tag);
+        }
+        Pending<T> leaving;
+        if (route.steps(turn, owner) > step)
+            leaving = ring.start_send(std::move(here), next, tag);
+        if (route.steps(turn, owner) >= step)
+            work(Visit<T>{step, owner, data});
+        spare = leaving.valid() ? leaving.wait() : std::move(here);
+        here = arriving.valid() ? arriving.wait() : Buffer<T>();
+    }
+}
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <reigen/attention/heads.hpp>
+#include <reigen/attention/rotate.hpp>
+#include <reigen/kernel/score_rule.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+namespace detail {
+
+/// A block of keys and values as it travels, or of their gradients: all K, then all V, each [batch, heads, tokens,
+/// dim], so that what one head needs lies together.
+struct KeyBlockShape {
+    Index batch = 0;
+    Index heads = 0;
+    Index head_dim = 0;
+    Index value_dim = 0;
+
+    Index size(Index tokens) const { return batch * tokens * heads * (head_dim + value_dim); }
+
+    template <class T>
+    HeadsView<T> keys(T* block, Index tokens) const {
+        return {block, batch, tokens, heads, head_dim, heads * tokens * head_dim, head_dim, tokens * head_dim};
+    }
+
+    template <class T>
+    HeadsView<T> values(T* block, Index tokens) const {
+        T* const first = block + batch * tokens * heads * head_dim;
+        return {first, batch, tokens, heads, value_dim, heads * tokens * value_dim, value_dim, tokens * value_dim};
+    }
+};
+
+/// Calls visit(vector of the one, vector of the other) for two views of one shape.
+template <class From, class To, class Visit>
+void for_each_vector(HeadsView<From> from, HeadsView<To> to, Visit visit) {
+    for (Index b = 0; b < from.batch; ++b)
+        for (Index h = 0; h < from.heads; ++h)
+            for (Index t = 0; t < from.tokens; ++t)
+                visit(from.at(b, t, h), to.at(b, t, h));
+}
+
+template <class T>
+void copy_heads(HeadsView<const T> from, HeadsView<T> to) {
+    for_each_vector(from, to, [&](const T* source, T* target) { std::copy_n(source, from.head_dim, target); });
+}
+
+template <class T>
+void add_heads(HeadsView<const T> from, HeadsView<T> to) {
+    for_each_vector(from, to, [&](const T* source, T* target) {
+        for (Index c = 0; c < from.head_dim; ++c)
+            target[c] += source[c];
+    });
+}
+
+template <class T>
+void zero_heads(HeadsView<T> heads) {
+    for_each_vector(heads, heads, [&](T*, T* target) { std::fill_n(target, heads.head_dim, T(0)); });
+}
+
+/// A block of keys and values that this rank can read, its own or one that came by.
+template <class S>
+struct VisitingKeys {
+    int step; // 0: its own
+    int owner;
+    HeadsView<const S> k;
+    HeadsView<const S> v;
+    const Runs& positions;
+    bool needed; // whether this rank's queries see any of it
+};
+
+/// The keys and values of a ring: which rank has which, who needs them, and how they get there.
+template <class S, Placement Where>
+class TravellingKeys {
+  public:
+    TravellingKeys(const Heads<const S, Where>& q, const Heads<const S, Where>& k, const Heads<const S, Where>& v,
+                   const ScoreRule& rule)
+        : ring_(k.ring()),
+          k_(k.view()),
+          v_(v.view()),
+          shape_{k_.batch, k_.heads, k_.head_dim, v_.head_dim},
+          positions_(positions_of(k)),
+          route_(ring_.size(), [&, queries = positions_of(q)](int rank, int block) {
+              return k_.batch > 0 && may_see(rule.mask, queries[std::size_t(rank)], rule.offset, positions(block));
+          }) {
+        for (const Runs& held : positions_)
+            sizes_.push_back(shape_.size(held.size()));
+    }
+
+    const Communicator& ring() const { return ring_; }
+    const RingRoute& route() const { return route_; }
+    const KeyBlockShape& shape() const { return shape_; }
+    const Runs& positions(int rank) const { return positions_[std::size_t(rank)]; }
+
+    /// Calls work(VisitingKeys) for this rank's own block, then for each that comes by; see `rotate`.
+    template <class Work>
+    void go_round(Turn turn, Work work) const {
+        const MemoryScope scope(MemoryUse::keys_values);
+        const int rank = ring_.rank();
+        const auto pack = [&](std::span<S> block) {
+            copy_heads(k_, shape_.keys(block.data(), k_.tokens));
+            copy_heads(v_, shape_.values(block.data(), v_.tokens));
+        };
+        rotate<S>(ring_, route_, turn, sizes_, pack, [&](const Visit<S>& visit) {
+            const Runs& held = positions(visit.owner);
+            const bool own = visit.step == 0;
+            work(VisitingKeys<S>{visit.step, visit.owner, own ? k_ : shape_.keys(visit.data, held.size()),
+                                 own ? v_ : shape_.values(visit.data, held.size()), held,
+                                 route_.needed(rank, visit.owner)});
+        });
+    }
+
+  private:
+    template <class Matrix>
+    static std::vector<Runs> positions_of(const Matrix& heads) {
+        std::vector<Runs> result;
+        for (int rank = 0; rank < heads.ring().size(); ++rank)
+            result.push_back(heads.positions(rank));
+        return result;
+    }
+
+    Communicator ring_;
+    HeadsView<const S> k_;
+    HeadsView<const S> v_;
+    KeyBlockShape shape_;
+    std::vector<Runs> positions_;
+    RingRoute route_;
+    std::vector<Index> sizes_; // elements of each rank's block
+};
+
+} // namespace detail
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET
