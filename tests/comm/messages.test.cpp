@@ -76,8 +76,8 @@ TEST(messages, five_hundred_rounds_of_a_ring_bring_every_block_home) {
     });
 }
 
-// nccl#479, mpich#418: all ranks send before any receives, and nothing is buffered
-TEST(messages, a_blocking_ring_of_an_odd_number_of_ranks_alternates) {
+// nccl#479, mpich#418
+TEST(messages, a_ring_of_blocking_sends_needs_no_buffering_where_the_receives_are_started) {
     on_every_world([](const Communicator& world) {
         if (world.size() == 1)
             return;
