@@ -4,3 +4,4 @@
 
 void register_peak();
 void register_gemm();
+void register_attention();

@@ -19,6 +19,8 @@ Every row runs the kernel, its peers and a burst of plain multiply-adds in turns
   vs_eigen          our speed over Eigen's, compiled with the same flags
 
 Rows are named kernel/type/sizes, for instance gemm/float/512/1024/4096: C[512, 1024] = A[512, 4096] B[4096, 1024].
+attention_forward and attention_backward take one head of N queries on N keys of head_dim d; with causal:1 only the
+pairs that see each other are counted.
   kernels --benchmark_filter=gemm/float                      some of them
   kernels --benchmark_min_time=0.01                          a short run
   kernels --benchmark_out=k.json --benchmark_out_format=json
@@ -43,6 +45,7 @@ int main(int argc, char** argv) {
     benchmark::AddCustomContext("eigen", eigen_version());
     register_peak();
     register_gemm();
+    register_attention();
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
 }

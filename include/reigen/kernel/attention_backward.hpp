@@ -33,51 +33,14 @@ struct AttentionOutputs {
 template <class T>
 class AttentionGradient {
   public:
-    AttentionGradient(const AttentionOutputs<T>& outputs, const Runs& positions, Index key_heads, const ScoreRule& rule)
-        : given_(outputs),
-          rows_(detail::share_rows(outputs.queries, key_heads)),
-          grid_{outputs.queries.batch, key_heads, rows_.count()},
-          rule_(rule) {
-        check(positions);
-        const MemoryScope scope(MemoryUse::workspace);
-        panels_ = Buffer<T>(grid_.count() * panel_size());
-        scratch_ = Buffer<T>(place_scratch(nullptr).size);
-        aligned_ = Buffer<Index>(outputs.queries.tokens);
-        detail::align_positions(positions, rule.offset, aligned_.data());
-        grid_.for_each([&](Index b, Index h, Index panel) { prepare(b, h, panel); });
-    }
+    AttentionGradient(const AttentionOutputs<T>& outputs, const Runs& positions, Index key_heads,
+                      const ScoreRule& rule);
 
     /// Adds the gradients of a block of keys and values to dk and dv. Polls between panels.
-    void absorb(HeadsView<const T> k, HeadsView<const T> v, const Runs& positions, HeadsView<T> dk, HeadsView<T> dv) {
-        detail::check_keys(k, v, positions, grid_.batch, grid_.heads, head_dim(), value_dim());
-        detail::check_keys<T>(dk, dv, positions, grid_.batch, grid_.heads, head_dim(), value_dim());
-        const Scratch scratch = place_scratch(scratch_.data());
-        detail::for_each_chunk(k, v, positions, chunk_keys(), [&](const detail::KeyChunk<T>& chunk) {
-            std::fill_n(scratch.dk, chunk.tile.keys * key_width(), T(0));
-            std::fill_n(scratch.dv, chunk.tile.keys * value_width(), T(0));
-            for (Index panel = 0; panel < grid_.panels(); ++panel) {
-                absorb_chunk(panel, chunk, scratch);
-                poll();
-            }
-            add_to(dk, chunk, scratch.dk, key_width());
-            add_to(dv, chunk, scratch.dv, value_width());
-        });
-    }
+    void absorb(HeadsView<const T> k, HeadsView<const T> v, const Runs& positions, HeadsView<T> dk, HeadsView<T> dv);
 
     /// Writes the gradients of the queries.
-    void finish(HeadsView<T> dq) const {
-        require<ShapeError>(dq.batch == given_.queries.batch && dq.tokens == given_.queries.tokens &&
-                                dq.heads == given_.queries.heads && dq.head_dim == head_dim(),
-                            "attention backward: dq is not of the queries' shape");
-        const detail::SharedRows<T> to = {dq, rows_.group};
-        const auto scale = detail::broadcast<T>(T(rule_.scale_for_base_two()));
-        grid_.for_each([&](Index b, Index h, Index panel) {
-            detail::unpack_transposed<T>(
-                grid_.rows_of(panel), head_dim(), state(grid_.index(b, h, panel)).dqueries,
-                [&](Index, const detail::Packet<T>& sum) { return Eigen::internal::pmul(sum, scale); },
-                [&](Index i) { return to.row(b, h, panel * panel_rows + i); });
-        });
-    }
+    void finish(HeadsView<T> dq) const;
 
   private:
     static constexpr Index panel_rows = detail::panel_rows<T>;
@@ -231,5 +194,61 @@ class AttentionGradient {
     Buffer<T> scratch_;
     Buffer<Index> aligned_;
 };
+
+// Defined outside the class, so that `extern template` keeps them from being compiled again.
+
+template <class T>
+AttentionGradient<T>::AttentionGradient(const AttentionOutputs<T>& outputs, const Runs& positions, Index key_heads,
+                                        const ScoreRule& rule)
+    : given_(outputs),
+      rows_(detail::share_rows(outputs.queries, key_heads)),
+      grid_{outputs.queries.batch, key_heads, rows_.count()},
+      rule_(rule) {
+    check(positions);
+    const MemoryScope scope(MemoryUse::workspace);
+    panels_ = Buffer<T>(grid_.count() * panel_size());
+    scratch_ = Buffer<T>(place_scratch(nullptr).size);
+    aligned_ = Buffer<Index>(outputs.queries.tokens);
+    detail::align_positions(positions, rule.offset, aligned_.data());
+    grid_.for_each([&](Index b, Index h, Index panel) { prepare(b, h, panel); });
+}
+
+template <class T>
+void AttentionGradient<T>::absorb(HeadsView<const T> k, HeadsView<const T> v, const Runs& positions, HeadsView<T> dk,
+                                  HeadsView<T> dv) {
+    detail::check_keys(k, v, positions, grid_.batch, grid_.heads, head_dim(), value_dim());
+    detail::check_keys<T>(dk, dv, positions, grid_.batch, grid_.heads, head_dim(), value_dim());
+    const Scratch scratch = place_scratch(scratch_.data());
+    detail::for_each_chunk(k, v, positions, chunk_keys(), [&](const detail::KeyChunk<T>& chunk) {
+        std::fill_n(scratch.dk, chunk.tile.keys * key_width(), T(0));
+        std::fill_n(scratch.dv, chunk.tile.keys * value_width(), T(0));
+        for (Index panel = 0; panel < grid_.panels(); ++panel) {
+            absorb_chunk(panel, chunk, scratch);
+            poll();
+        }
+        add_to(dk, chunk, scratch.dk, key_width());
+        add_to(dv, chunk, scratch.dv, value_width());
+    });
+}
+
+template <class T>
+void AttentionGradient<T>::finish(HeadsView<T> dq) const {
+    require<ShapeError>(dq.batch == given_.queries.batch && dq.tokens == given_.queries.tokens &&
+                            dq.heads == given_.queries.heads && dq.head_dim == head_dim(),
+                        "attention backward: dq is not of the queries' shape");
+    const detail::SharedRows<T> to = {dq, rows_.group};
+    const auto scale = detail::broadcast<T>(T(rule_.scale_for_base_two()));
+    grid_.for_each([&](Index b, Index h, Index panel) {
+        detail::unpack_transposed<T>(
+            grid_.rows_of(panel), head_dim(), state(grid_.index(b, h, panel)).dqueries,
+            [&](Index, const detail::Packet<T>& sum) { return Eigen::internal::pmul(sum, scale); },
+            [&](Index i) { return to.row(b, h, panel * panel_rows + i); });
+    });
+}
+
+#ifdef REIGEN_KERNEL_INSTANTIATION
+REIGEN_KERNEL_INSTANTIATION template class AttentionGradient<float>;
+REIGEN_KERNEL_INSTANTIATION template class AttentionGradient<double>;
+#endif
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

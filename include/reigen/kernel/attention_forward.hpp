@@ -23,52 +23,17 @@ class AttentionState {
   public:
     /// Takes a copy of the queries. `positions` are those of their tokens; `value_dim` is the head_dim of the values.
     AttentionState(HeadsView<const T> queries, const Runs& positions, Index key_heads, Index value_dim,
-                   const ScoreRule& rule)
-        : rows_(detail::share_rows(queries, key_heads)),
-          grid_{queries.batch, key_heads, rows_.count()},
-          value_dim_(value_dim),
-          mask_(rule.mask) {
-        require<ShapeError>(positions.size() == queries.tokens, "attention: ", positions.size(), " positions for ",
-                            queries.tokens, " queries");
-        const MemoryScope scope(MemoryUse::workspace);
-        panels_ = Buffer<T>(grid_.count() * panel_size());
-        scratch_ = Buffer<T>(detail::tile_keys * panel_rows + detail::TileMask<T>::size);
-        aligned_ = Buffer<Index>(queries.tokens);
-        detail::align_positions(positions, rule.offset, aligned_.data());
-        grid_.for_each([&](Index b, Index h, Index panel) { prepare(b, h, panel, T(rule.scale_for_base_two())); });
-    }
+                   const ScoreRule& rule);
 
     /// Takes in a block of keys and values. Polls between panels.
-    void absorb(HeadsView<const T> k, HeadsView<const T> v, const Runs& positions) {
-        detail::check_keys(k, v, positions, grid_.batch, grid_.heads, head_dim(), value_dim_);
-        const Index size = detail::chunk_keys<T>(head_dim() + value_dim_);
-        detail::for_each_chunk(k, v, positions, size, [&](const detail::KeyChunk<T>& chunk) {
-            for (Index panel = 0; panel < grid_.panels(); ++panel) {
-                absorb_chunk(panel, chunk);
-                poll();
-            }
-        });
-    }
+    void absorb(HeadsView<const T> k, HeadsView<const T> v, const Runs& positions);
 
     /// Takes in what another state of the same queries has absorbed. The identity changes no bit.
-    void merge(const AttentionState& other) {
-        require<ShapeError>(grid_ == other.grid_ && value_dim_ == other.value_dim_ && head_dim() == other.head_dim(),
-                            "attention: merged states belong to different queries");
-        for (Index panel = 0; panel < grid_.count(); ++panel)
-            detail::merge_panels(value_dim_, state(panel), other.state(panel));
-    }
+    void merge(const AttentionState& other);
 
     /// out = weighted values / sum of weights; lse = natural logarithm of the sum of e^score, [batch * tokens, heads].
     /// 0 and -infinity for a row that saw nothing.
-    void finish(HeadsView<T> out, Strided<T> lse) const {
-        require<ShapeError>(out.batch == grid_.batch && out.tokens == rows_.view.tokens &&
-                                out.heads == rows_.view.heads && out.head_dim == value_dim_,
-                            "attention: the output is not one vector of the values' head_dim for each query");
-        require<ShapeError>(lse.rows == out.batch * out.tokens && lse.cols == out.heads, "attention: lse is ",
-                            shape(lse.rows, lse.cols), ", want ", shape(out.batch * out.tokens, out.heads));
-        const detail::SharedRows<T> outputs = {out, rows_.group};
-        grid_.for_each([&](Index b, Index h, Index panel) { finish_panel(b, h, panel, outputs, lse); });
-    }
+    void finish(HeadsView<T> out, Strided<T> lse) const;
 
   private:
     static constexpr Index panel_rows = detail::panel_rows<T>;
@@ -146,5 +111,60 @@ class AttentionState {
     Buffer<T> scratch_;
     Buffer<Index> aligned_;
 };
+
+// Defined outside the class, so that `extern template` keeps them from being compiled again.
+
+template <class T>
+AttentionState<T>::AttentionState(HeadsView<const T> queries, const Runs& positions, Index key_heads, Index value_dim,
+                                  const ScoreRule& rule)
+    : rows_(detail::share_rows(queries, key_heads)),
+      grid_{queries.batch, key_heads, rows_.count()},
+      value_dim_(value_dim),
+      mask_(rule.mask) {
+    require<ShapeError>(positions.size() == queries.tokens, "attention: ", positions.size(), " positions for ",
+                        queries.tokens, " queries");
+    const MemoryScope scope(MemoryUse::workspace);
+    panels_ = Buffer<T>(grid_.count() * panel_size());
+    scratch_ = Buffer<T>(detail::tile_keys * panel_rows + detail::TileMask<T>::size);
+    aligned_ = Buffer<Index>(queries.tokens);
+    detail::align_positions(positions, rule.offset, aligned_.data());
+    grid_.for_each([&](Index b, Index h, Index panel) { prepare(b, h, panel, T(rule.scale_for_base_two())); });
+}
+
+template <class T>
+void AttentionState<T>::absorb(HeadsView<const T> k, HeadsView<const T> v, const Runs& positions) {
+    detail::check_keys(k, v, positions, grid_.batch, grid_.heads, head_dim(), value_dim_);
+    const Index size = detail::chunk_keys<T>(head_dim() + value_dim_);
+    detail::for_each_chunk(k, v, positions, size, [&](const detail::KeyChunk<T>& chunk) {
+        for (Index panel = 0; panel < grid_.panels(); ++panel) {
+            absorb_chunk(panel, chunk);
+            poll();
+        }
+    });
+}
+
+template <class T>
+void AttentionState<T>::merge(const AttentionState& other) {
+    require<ShapeError>(grid_ == other.grid_ && value_dim_ == other.value_dim_ && head_dim() == other.head_dim(),
+                        "attention: merged states belong to different queries");
+    for (Index panel = 0; panel < grid_.count(); ++panel)
+        detail::merge_panels(value_dim_, state(panel), other.state(panel));
+}
+
+template <class T>
+void AttentionState<T>::finish(HeadsView<T> out, Strided<T> lse) const {
+    require<ShapeError>(out.batch == grid_.batch && out.tokens == rows_.view.tokens && out.heads == rows_.view.heads &&
+                            out.head_dim == value_dim_,
+                        "attention: the output is not one vector of the values' head_dim for each query");
+    require<ShapeError>(lse.rows == out.batch * out.tokens && lse.cols == out.heads, "attention: lse is ",
+                        shape(lse.rows, lse.cols), ", want ", shape(out.batch * out.tokens, out.heads));
+    const detail::SharedRows<T> outputs = {out, rows_.group};
+    grid_.for_each([&](Index b, Index h, Index panel) { finish_panel(b, h, panel, outputs, lse); });
+}
+
+#ifdef REIGEN_KERNEL_INSTANTIATION
+REIGEN_KERNEL_INSTANTIATION template class AttentionState<float>;
+REIGEN_KERNEL_INSTANTIATION template class AttentionState<double>;
+#endif
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

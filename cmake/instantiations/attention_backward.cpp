@@ -1,0 +1,1 @@
+#include <reigen/kernel/attention_backward.hpp>

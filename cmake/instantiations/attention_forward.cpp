@@ -1,0 +1,1 @@
+#include <reigen/kernel/attention_forward.hpp>
