@@ -35,9 +35,14 @@
 #include <reigen/matmul/same_bits.hpp>
 #include <reigen/matmul/sums.hpp>
 
+#include <reigen/attention/heads.hpp>
+#include <reigen/attention/options.hpp>
 #include <reigen/attention/reference.hpp>
+#include <reigen/attention/ring.hpp>
 
 #include <reigen/nn/adamw.hpp>
+#include <reigen/nn/attention.hpp>
+#include <reigen/nn/block.hpp>
 #include <reigen/nn/cross_entropy.hpp>
 #include <reigen/nn/dropout.hpp>
 #include <reigen/nn/embedding.hpp>
@@ -45,3 +50,4 @@
 #include <reigen/nn/linear.hpp>
 #include <reigen/nn/mlp.hpp>
 #include <reigen/nn/norm.hpp>
+#include <reigen/nn/rotary.hpp>
