@@ -28,10 +28,13 @@ void add_scaled(Strided<const T> sum, T beta, Strided<Out> c) {
         for_block(sum, c, [beta](Out& to, const T& from) { to = Out(from + beta * T(to)); });
 }
 
-/// The product where it is to be summed over the ranks before it meets c.
+/// The product where it is to be summed over the ranks before it meets c. One rank needs no memory for the summand.
 template <ShardedLike A, ShardedLike B, ShardedLike C>
 void multiply_and_sum(Accumulator<ScalarOf<A>> alpha, const A& a, const B& b, Accumulator<ScalarOf<A>> beta, C& c) {
     using T = Accumulator<ScalarOf<A>>;
+    const bool alone = a.mesh().size(placement_of<A>.cols) == 1;
+    if (alone && c.row_partition() == a.row_partition() && c.col_partition() == b.col_partition())
+        return gemm(alpha, a.strided(), b.strided(), beta, c.strided());
     Sharded<T, product(placement_of<A>, placement_of<B>)> summand(product_spec(a, b));
     gemm(alpha, a.strided(), b.strided(), T(0), summand.strided());
     const auto sum = redistribute<placement_of<C>>(std::move(summand), c.row_partition(), c.col_partition());
