@@ -8,21 +8,19 @@
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
-/// The nearest bfloat16, the even one of two equally near; NaN stays a NaN.
-/// Without branches, so that loops over it become vectors: Eigen's conversion
-/// takes as long as a sixth of a 512^3 product.
+/// The nearest bfloat16, the even one of two equally near; NaN stays a NaN. Without branches, so that loops over it
+/// become vectors: Eigen's conversion takes as long as a sixth of a 512^3 product.
 inline bfloat16 round_to_bfloat16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t nearest = bits + 0x7fff + ((bits >> 16) & 1);
-  const std::uint32_t quiet = bits | 0x00400000;
-  const bool is_nan = (bits & 0x7fffffff) > 0x7f800000;
-  return std::bit_cast<bfloat16>(
-      std::uint16_t((is_nan ? quiet : nearest) >> 16));
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t nearest = bits + 0x7fff + ((bits >> 16) & 1);
+    const std::uint32_t quiet = bits | 0x00400000;
+    const bool is_nan = (bits & 0x7fffffff) > 0x7f800000;
+    return std::bit_cast<bfloat16>(std::uint16_t((is_nan ? quiet : nearest) >> 16));
 }
 
-inline void round_row(const float *from, bfloat16 *to, Index count) {
-  for (Index i = 0; i < count; ++i)
-    to[i] = round_to_bfloat16(from[i]);
+inline void round_row(const float* from, bfloat16* to, Index count) {
+    for (Index i = 0; i < count; ++i)
+        to[i] = round_to_bfloat16(from[i]);
 }
 
 } // namespace detail

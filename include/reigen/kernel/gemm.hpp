@@ -10,115 +10,95 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
 /// C = beta C.
-template <class T, class Out> void scale_only(T beta, Strided<Out> c) {
-  if (beta == T(1))
-    return;
-  for (Index i = 0; i < c.rows; ++i)
-    for (Index j = 0; j < c.cols; ++j)
-      c(i, j) = beta == T(0) ? Out(0) : Out(beta * T(c(i, j)));
+template <class T, class Out>
+void scale_only(T beta, Strided<Out> c) {
+    if (beta == T(1))
+        return;
+    for (Index i = 0; i < c.rows; ++i)
+        for (Index j = 0; j < c.cols; ++j)
+            c(i, j) = beta == T(0) ? Out(0) : Out(beta * T(c(i, j)));
 }
 
-/// Whether C^T = B^T A^T should be computed instead: vectors run along C's
-/// rows, so these should be contiguous, or, where they are shorter than a
-/// packet, be the longer side. The bits do not depend on the choice.
-template <class T, class Out> bool better_transposed(const Strided<Out> &c) {
-  if (std::min(c.rows, c.cols) < lanes<T>)
-    return c.rows > c.cols;
-  return c.col_stride != 1 && c.row_stride == 1;
+/// Whether C^T = B^T A^T should be computed instead: vectors run along C's rows, so these should be contiguous, or,
+/// where they are shorter than a packet, be the longer side. The bits do not depend on the choice.
+template <class T, class Out>
+bool better_transposed(const Strided<Out>& c) {
+    if (std::min(c.rows, c.cols) < lanes<T>)
+        return c.rows > c.cols;
+    return c.col_stride != 1 && c.row_stride == 1;
 }
 
-/// The product with vectors along the rows of C: block after block of C, each
-/// over all of k.
+/// The product with vectors along the rows of C: block after block of C, each over all of k.
 template <class From, class Out>
-void multiply_blocks(Accumulator<From> alpha, Strided<const From> a,
-                     Strided<const From> b, Accumulator<From> beta,
+void multiply_blocks(Accumulator<From> alpha, Strided<const From> a, Strided<const From> b, Accumulator<From> beta,
                      Strided<Out> c) {
-  using T = Accumulator<From>;
-  using Blocking = GemmBlocking<T>;
-  const GemmScratch<T, Out> scratch(c.rows, c.cols, a.cols);
-  BlockProduct<T, From> product(alpha, scratch.right, scratch.left);
-  const Index wide =
-      Blocking::even(c.cols, Blocking::columns, TileShape::width * lanes<T>);
-  const Index high = Blocking::even(c.rows, Blocking::rows, TileShape::height);
-  for (Index j = 0; j < c.cols; j += wide)
-    for (Index i = 0; i < c.rows; i += high) {
-      const Index rows = std::min(high, c.rows - i);
-      const Index columns = std::min(wide, c.cols - j);
-      const Strided<const From> left = a.block(i, 0, rows, a.cols);
-      const Strided<const From> right = b.block(0, j, b.rows, columns);
-      const Strided<Out> block = c.block(i, j, rows, columns);
-      if constexpr (std::is_same_v<T, Out>)
-        product.add(left, right, beta, block);
-      else
-        add_and_round<From>(product, left, right, beta, block, scratch.sums);
-    }
+    using T = Accumulator<From>;
+    using Blocking = GemmBlocking<T>;
+    const GemmScratch<T, Out> scratch(c.rows, c.cols, a.cols);
+    BlockProduct<T, From> product(alpha, scratch.right, scratch.left);
+    const Index wide = Blocking::even(c.cols, Blocking::columns, TileShape::width * lanes<T>);
+    const Index high = Blocking::even(c.rows, Blocking::rows, TileShape::height);
+    for (Index j = 0; j < c.cols; j += wide)
+        for (Index i = 0; i < c.rows; i += high) {
+            const Index rows = std::min(high, c.rows - i);
+            const Index columns = std::min(wide, c.cols - j);
+            const Strided<const From> left = a.block(i, 0, rows, a.cols);
+            const Strided<const From> right = b.block(0, j, b.rows, columns);
+            const Strided<Out> block = c.block(i, j, rows, columns);
+            if constexpr (std::is_same_v<T, Out>)
+                product.add(left, right, beta, block);
+            else
+                add_and_round<From>(product, left, right, beta, block, scratch.sums);
+        }
 }
 
-/// gemm once its arguments are checked: what is instantiated once for each
-/// type.
+/// gemm once its arguments are checked: what is instantiated once for each type.
 template <class From, class Out>
-void gemm_checked(Accumulator<From> alpha, Strided<const From> a,
-                  Strided<const From> b, Accumulator<From> beta,
+void gemm_checked(Accumulator<From> alpha, Strided<const From> a, Strided<const From> b, Accumulator<From> beta,
                   Strided<Out> c) {
-  using T = Accumulator<From>;
-  if (c.empty())
-    return;
-  if (alpha == T(0) || a.cols == 0)
-    return scale_only<T>(beta, c);
-  if (better_transposed<T>(c))
-    return multiply_blocks<From>(alpha, b.transpose(), a.transpose(), beta,
-                                 c.transpose());
-  multiply_blocks<From>(alpha, a, b, beta, c);
+    using T = Accumulator<From>;
+    if (c.empty())
+        return;
+    if (alpha == T(0) || a.cols == 0)
+        return scale_only<T>(beta, c);
+    if (better_transposed<T>(c))
+        return multiply_blocks<From>(alpha, b.transpose(), a.transpose(), beta, c.transpose());
+    multiply_blocks<From>(alpha, a, b, beta, c);
 }
 
-// What this project's own programs link instead of compiling it again; nothing
-// of it reaches a user of the headers.
+// What this project's own programs link instead of compiling it again; nothing of it reaches a user of the headers.
 #ifdef REIGEN_KERNEL_INSTANTIATION
-REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float,
-                                                       Strided<const float>,
-                                                       Strided<const float>,
-                                                       float, Strided<float>);
-REIGEN_KERNEL_INSTANTIATION template void gemm_checked(double,
-                                                       Strided<const double>,
-                                                       Strided<const double>,
-                                                       double, Strided<double>);
-REIGEN_KERNEL_INSTANTIATION template void
-gemm_checked(float, Strided<const bfloat16>, Strided<const bfloat16>, float,
-             Strided<bfloat16>);
-REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float,
-                                                       Strided<const bfloat16>,
-                                                       Strided<const bfloat16>,
-                                                       float, Strided<float>);
+REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const float>, Strided<const float>, float,
+                                                       Strided<float>);
+REIGEN_KERNEL_INSTANTIATION template void gemm_checked(double, Strided<const double>, Strided<const double>, double,
+                                                       Strided<double>);
+REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const bfloat16>, Strided<const bfloat16>, float,
+                                                       Strided<bfloat16>);
+REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const bfloat16>, Strided<const bfloat16>, float,
+                                                       Strided<float>);
 #endif
 
 } // namespace detail
 
-/// C = alpha A B + beta C on one rank, with any strides: transposes and both
-/// storage orders are views.
+/// C = alpha A B + beta C on one rank, with any strides: transposes and both storage orders are views.
 ///
-/// Sums are taken in Accumulator<A>; bfloat16 factors may have a bfloat16 or a
-/// float C, which is rounded once, after the last k. C must not overlap A or B.
-/// Where beta is 0, C is not read; where alpha is 0 or k is 0, A and B are not.
+/// Sums are taken in Accumulator<A>; bfloat16 factors may have a bfloat16 or a float C, which is rounded once, after
+/// the last k. C must not overlap A or B. Where beta is 0, C is not read; where alpha is 0 or k is 0, A and B are not.
 ///
 /// Shapes      a [m, k], b [k, n], c [m, n]; any of them may be 0
-/// Cost        2 m n k flops; at most 1.5 MB of scratch memory, kept by the
-/// thread (4 MB where C is bfloat16) Collective  no; lets messages in flight
-/// move about every 80 us Throws      ShapeError Order       fixed by
-/// gemm_k_block alone: row and column slices of a product are bitwise the
-/// slices of the whole
+/// Cost        2 m n k flops; at most 0.7 MB of scratch memory, kept by the thread (2.3 MB where C is bfloat16)
+/// Collective  no; lets messages in flight move about every 80 us
+/// Throws      ShapeError
+/// Order       fixed by gemm_k_block alone: row and column slices of a product are bitwise the slices of the whole
 template <class A, class B, class C>
-void gemm(Accumulator<A> alpha, const Strided<A> &a, const Strided<B> &b,
-          Accumulator<A> beta, const Strided<C> &c) {
-  using From = std::remove_const_t<A>;
-  static_assert(std::is_same_v<From, std::remove_const_t<B>>,
-                "reigen: gemm multiplies factors of one type");
-  static_assert(std::is_same_v<C, From> || std::is_same_v<C, Accumulator<From>>,
-                "reigen: gemm writes the type of its factors or of their sums");
-  require<ShapeError>(a.cols == b.rows && c.rows == a.rows && c.cols == b.cols,
-                      "gemm: a is ", shape(a.rows, a.cols), ", b is ",
-                      shape(b.rows, b.cols), ", c is ", shape(c.rows, c.cols));
-  detail::gemm_checked<From, C>(alpha, Strided<const From>(a),
-                                Strided<const From>(b), beta, c);
+void gemm(Accumulator<A> alpha, const Strided<A>& a, const Strided<B>& b, Accumulator<A> beta, const Strided<C>& c) {
+    using From = std::remove_const_t<A>;
+    static_assert(std::is_same_v<From, std::remove_const_t<B>>, "reigen: gemm multiplies factors of one type");
+    static_assert(std::is_same_v<C, From> || std::is_same_v<C, Accumulator<From>>,
+                  "reigen: gemm writes the type of its factors or of their sums");
+    require<ShapeError>(a.cols == b.rows && c.rows == a.rows && c.cols == b.cols, "gemm: a is ", shape(a.rows, a.cols),
+                        ", b is ", shape(b.rows, b.cols), ", c is ", shape(c.rows, c.cols));
+    detail::gemm_checked<From, C>(alpha, Strided<const From>(a), Strided<const From>(b), beta, c);
 }
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <reigen/core/strided.hpp>
-#include <reigen/kernel/microkernel.hpp>
+#include <reigen/kernel/tile_update.hpp>
 #include <reigen/kernel/transpose_packets.hpp>
 
 #include <algorithm>
@@ -10,132 +10,126 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
 /// Packets needed for `columns` columns, the last one perhaps not full.
-template <class T> constexpr Index packets_for(Index columns) {
-  return (columns + lanes<T> - 1) / lanes<T>;
+template <class T>
+constexpr Index packets_for(Index columns) {
+    return (columns + lanes<T> - 1) / lanes<T>;
 }
 
-/// Whole panels, from rows that are contiguous in memory: copied a few rows at
-/// a time for all panels, so that reading follows the rows. Panel by panel it
-/// would touch another page with every line.
+/// Whole panels, from rows that are contiguous in memory: copied a few rows at a time for all panels, so that reading
+/// follows the rows. Panel by panel it would touch another page with every line.
 template <class T, class From>
-void pack_panels_of_rows(Strided<const From> from, T *to) {
-  constexpr Index rows_at_once = 16;
-  const Index panel = lanes<T> * from.rows;
-  for (Index first = 0; first < from.rows; first += rows_at_once) {
-    const Index end = std::min(first + rows_at_once, from.rows);
-    T *out = to;
-    for (Index column = 0; column < from.cols; column += lanes<T>, out += panel)
-      for (Index k = first; k < end; ++k)
-        store<T>(out + k * lanes<T>,
-                 load<T>(from.data + k * from.row_stride + column));
-  }
+void pack_panels_of_rows(Strided<const From> from, T* to) {
+    constexpr Index rows_at_once = 16;
+    const Index panel = lanes<T> * from.rows;
+    for (Index first = 0; first < from.rows; first += rows_at_once) {
+        const Index end = std::min(first + rows_at_once, from.rows);
+        T* out = to;
+        for (Index column = 0; column < from.cols; column += lanes<T>, out += panel)
+            for (Index k = first; k < end; ++k)
+                store<T>(out + k * lanes<T>, load<T>(from.data + k * from.row_stride + column));
+    }
 }
 
-/// One panel, from columns that are contiguous in memory: transposed a packet
-/// of rows at a time.
+/// One panel, from columns that are contiguous in memory: transposed a packet of rows at a time.
 template <class T, class From>
-void pack_panel_of_columns(Strided<const From> from, T *to) {
-  constexpr int L = lanes<T>;
-  Index k = 0;
-  for (; k + L <= from.rows; k += L) {
-    Packet<T> block[L];
-    unrolled<L>([&](auto j) REIGEN_INLINE_LAMBDA {
-      block[j] = load<T>(from.data + k + j * from.col_stride);
-    });
-    transpose_packets<T>(block);
-    unrolled<L>([&](auto i) REIGEN_INLINE_LAMBDA {
-      store<T>(to + (k + i) * L, block[i]);
-    });
-  }
-  for (; k < from.rows; ++k)
-    store<T>(to + k * L, load_some<T>(from.data + k, from.col_stride, L));
+void pack_panel_of_columns(Strided<const From> from, T* to) {
+    constexpr int L = lanes<T>;
+    Index k = 0;
+    for (; k + L <= from.rows; k += L) {
+        Packet<T> block[L];
+        unrolled<L>([&](auto j) REIGEN_INLINE_LAMBDA { block[j] = load<T>(from.data + k + j * from.col_stride); });
+        transpose_packets<T>(block);
+        unrolled<L>([&](auto i) REIGEN_INLINE_LAMBDA { store<T>(to + (k + i) * L, block[i]); });
+    }
+    for (; k < from.rows; ++k)
+        store<T>(to + k * L, load_some<T>(from.data + k, from.col_stride, L));
 }
 
-/// One panel of at most lanes<T> columns with any strides; missing columns
-/// become 0.
+/// One panel of at most lanes<T> columns with any strides; missing columns become 0.
 template <class T, class From>
-void pack_any_panel(Strided<const From> from, T *to) {
-  for (Index k = 0; k < from.rows; ++k)
-    store<T>(to + k * lanes<T>, load_some<T>(from.data + k * from.row_stride,
-                                             from.col_stride, int(from.cols)));
+void pack_any_panel(Strided<const From> from, T* to) {
+    for (Index k = 0; k < from.rows; ++k)
+        store<T>(to + k * lanes<T>, load_some<T>(from.data + k * from.row_stride, from.col_stride, int(from.cols)));
 }
 
-/// Right factor [k, n] as panels [n / lanes][k][lanes], padded with zeros, in
-/// the type it is multiplied in.
+/// Right factor [k, n] as panels [n / lanes][k][lanes], padded with zeros, in the type it is multiplied in.
 ///
 /// Cost        reads k n, writes k n rounded up to whole packets
 template <class T, class From>
-RightPanel<T> pack_right(Strided<const From> from, T *to) {
-  constexpr int L = lanes<T>;
-  Index column = 0;
-  if (from.col_stride == 1) {
-    column = from.cols / L * L;
-    pack_panels_of_rows<T>(from.block(0, 0, from.rows, column), to);
-  }
-  for (; column < from.cols; column += L) {
-    const Strided<const From> panel = from.block(
-        0, column, from.rows, std::min<Index>(L, from.cols - column));
-    if (panel.cols == L && from.row_stride == 1)
-      pack_panel_of_columns<T>(panel, to + column * from.rows);
-    else
-      pack_any_panel<T>(panel, to + column * from.rows);
-  }
-  return {to, L * from.rows, L};
+RightPanel<T> pack_right(Strided<const From> from, T* to) {
+    constexpr int L = lanes<T>;
+    Index column = 0;
+    if (from.col_stride == 1) {
+        column = from.cols / L * L;
+        pack_panels_of_rows<T>(from.block(0, 0, from.rows, column), to);
+    }
+    for (; column < from.cols; column += L) {
+        const Strided<const From> panel = from.block(0, column, from.rows, std::min<Index>(L, from.cols - column));
+        if (panel.cols == L && from.row_stride == 1)
+            pack_panel_of_columns<T>(panel, to + column * from.rows);
+        else
+            pack_any_panel<T>(panel, to + column * from.rows);
+    }
+    return {to, L * from.rows, L};
 }
 
-/// A left factor laid out for tiles: rows as they are, or one interleaved panel
-/// a tile.
-template <class T> struct LeftBlock {
-  const T *data;
-  Index row;
-  Index step;
-  Index panel_depth =
-      0; // of the interleaved panels; 0 where rows lie one after the other
+/// A left factor laid out for tiles: rows as they are, or one interleaved panel a tile.
+template <class T>
+struct LeftBlock {
+    const T* data;
+    Index row;
+    Index step;
+    Index panel_depth = 0; // of the interleaved panels; 0 where rows lie one after the other
 
-  /// What a micro-kernel of this height reads for the tile that starts at row
-  /// i.
-  LeftPanel<T> tile(Index i, Index height) const {
-    if (panel_depth == 0)
-      return {data + i * row, row, step};
-    return {data + i * panel_depth, 1, height};
-  }
+    /// What a micro-kernel of this height reads for the tile that starts at row i.
+    LeftPanel<T> tile(Index i, Index height) const {
+        if (panel_depth == 0)
+            return {data + i * row, row, step};
+        return {data + i * panel_depth, 1, height};
+    }
 };
 
 /// Left factor [m, k] as rows of k contiguous elements, `row` apart.
 template <class T, class From>
-LeftBlock<T> pack_left_rows(Strided<const From> from, T *to, Index row) {
-  for (Index i = 0; i < from.rows; ++i) {
-    const From *const source = from.data + i * from.row_stride;
-    Index k = 0;
-    if (from.col_stride == 1)
-      for (; k + lanes<T> <= from.cols; k += lanes<T>)
-        store<T>(to + i * row + k, load<T>(source + k));
-    for (; k < from.cols; ++k)
-      to[i * row + k] = T(source[k * from.col_stride]);
-  }
-  return {to, row, 1};
+LeftBlock<T> pack_left_rows(Strided<const From> from, T* to, Index row) {
+    for (Index i = 0; i < from.rows; ++i) {
+        const From* const source = from.data + i * from.row_stride;
+        Index k = 0;
+        if (from.col_stride == 1)
+            for (; k + lanes<T> <= from.cols; k += lanes<T>)
+                store<T>(to + i * row + k, load<T>(source + k));
+        for (; k < from.cols; ++k)
+            to[i * row + k] = T(source[k * from.col_stride]);
+    }
+    return {to, row, 1};
 }
 
-/// Left factor [m, k] with contiguous columns as panels [tile][k][height of the
-/// tile], so that a tile reads whole cache lines. A few columns at a time for
-/// all tiles: columns a power of two apart fall on one set of the cache.
-template <class T, class From, class NextHeight>
-LeftBlock<T> pack_left_columns(Strided<const From> from, T *to,
-                               NextHeight next_height) {
-  constexpr Index columns_at_once = 8;
-  for (Index first = 0; first < from.cols; first += columns_at_once) {
-    const Index end = std::min(first + columns_at_once, from.cols);
-    for (Index i = 0, height = 0; i < from.rows; i += height) {
-      height = next_height(from.rows - i);
-      const From *source = from.data + i + first * from.col_stride;
-      T *out = to + i * from.cols + first * height;
-      for (Index k = first; k < end;
-           ++k, source += from.col_stride, out += height)
-        for (Index r = 0; r < height; ++r)
-          out[r] = T(source[r]);
+/// Columns [first, end) of a tile's rows, each a few contiguous elements; full tiles know how many while compiling.
+template <class T, Index Height, class From>
+void pack_left_tile(Strided<const From> tile, Index first, Index end, T* to) {
+    const Index height = Height > 0 ? Height : tile.rows;
+    for (Index k = first; k < end; ++k)
+        for (Index i = 0; i < height; ++i)
+            to[k * height + i] = T(tile.data[k * tile.col_stride + i]);
+}
+
+/// Left factor [m, k] with contiguous columns as panels [tile][k][height of the tile], so that a tile reads whole cache
+/// lines. A few columns at a time for all tiles: columns a power of two apart fall on one set of the cache.
+template <class T, class From>
+LeftBlock<T> pack_left_columns(Strided<const From> from, T* to) {
+    constexpr Index columns_at_once = 8;
+    for (Index first = 0; first < from.cols; first += columns_at_once) {
+        const Index end = std::min(first + columns_at_once, from.cols);
+        for (Index i = 0, height = 0; i < from.rows; i += height) {
+            height = TileShape::next_height(from.rows - i);
+            const Strided<const From> tile = from.block(i, 0, height, from.cols);
+            if (height == TileShape::height)
+                pack_left_tile<T, TileShape::height>(tile, first, end, to + i * from.cols);
+            else
+                pack_left_tile<T, 0>(tile, first, end, to + i * from.cols);
+        }
     }
-  }
-  return {to, 0, 0, from.cols};
+    return {to, 0, 0, from.cols};
 }
 
 } // namespace detail

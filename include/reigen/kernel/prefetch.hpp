@@ -10,56 +10,53 @@ namespace detail {
 
 inline constexpr Index cache_line = 64; // bytes
 
-/// Asks for the cache line that holds an address to be in the second-level
-/// cache soon.
-REIGEN_INLINE void prefetch(const void *address) {
-  __builtin_prefetch(address, 0, 2);
+/// Asks for the cache line that holds an address to be in the second-level cache soon.
+REIGEN_INLINE void prefetch(const void* address) {
+    __builtin_prefetch(address, 0, 2);
 }
 
 /// Asks for it to be near, and this core's to write.
-REIGEN_INLINE void prefetch_to_write(const void *address) {
-  __builtin_prefetch(address, 1);
+REIGEN_INLINE void prefetch_to_write(const void* address) {
+    __builtin_prefetch(address, 1);
 }
 
-/// Brings a block of a matrix nearer, a few cache lines at a time, while
-/// something else is computed: processors follow one row by themselves, but not
-/// from the end of a row to the next.
-template <class Scalar> class GradualPrefetch {
-public:
-  /// Done after so many steps. A block without contiguous rows or columns is
-  /// left alone.
-  GradualPrefetch(Strided<const Scalar> block, Index steps) {
-    if (block.empty() || (block.row_stride != 1 && block.col_stride != 1))
-      return;
-    const Strided<const Scalar> rows =
-        block.col_stride == 1 ? block : block.transpose();
-    row_ = reinterpret_cast<const char *>(rows.data);
-    row_bytes_ = rows.cols * Index(sizeof(Scalar));
-    stride_bytes_ = rows.row_stride * Index(sizeof(Scalar));
-    lines_left_ = rows.rows * ((row_bytes_ + cache_line - 1) / cache_line);
-    lines_a_step_ = (lines_left_ + steps - 1) / steps;
-  }
-
-  void step() {
-    const Index lines = std::min(lines_a_step_, lines_left_);
-    lines_left_ -= lines;
-    for (Index line = 0; line < lines; ++line) {
-      prefetch(row_ + at_);
-      at_ += cache_line;
-      if (at_ >= row_bytes_) {
-        at_ = 0;
-        row_ += stride_bytes_;
-      }
+/// Brings a block of a matrix nearer, a few cache lines at a time, while something else is computed: processors follow
+/// one row by themselves, but not from the end of a row to the next.
+template <class Scalar>
+class GradualPrefetch {
+  public:
+    /// Done after so many steps. A block without contiguous rows or columns is left alone.
+    GradualPrefetch(Strided<const Scalar> block, Index steps) {
+        if (block.empty() || (block.row_stride != 1 && block.col_stride != 1))
+            return;
+        const Strided<const Scalar> rows = block.col_stride == 1 ? block : block.transpose();
+        row_ = reinterpret_cast<const char*>(rows.data);
+        row_bytes_ = rows.cols * Index(sizeof(Scalar));
+        stride_bytes_ = rows.row_stride * Index(sizeof(Scalar));
+        lines_left_ = rows.rows * ((row_bytes_ + cache_line - 1) / cache_line);
+        lines_a_step_ = (lines_left_ + steps - 1) / steps;
     }
-  }
 
-private:
-  const char *row_ = nullptr;
-  Index row_bytes_ = 0;
-  Index stride_bytes_ = 0;
-  Index at_ = 0;
-  Index lines_left_ = 0;
-  Index lines_a_step_ = 0;
+    void step() {
+        const Index lines = std::min(lines_a_step_, lines_left_);
+        lines_left_ -= lines;
+        for (Index line = 0; line < lines; ++line) {
+            prefetch(row_ + at_);
+            at_ += cache_line;
+            if (at_ >= row_bytes_) {
+                at_ = 0;
+                row_ += stride_bytes_;
+            }
+        }
+    }
+
+  private:
+    const char* row_ = nullptr;
+    Index row_bytes_ = 0;
+    Index stride_bytes_ = 0;
+    Index at_ = 0;
+    Index lines_left_ = 0;
+    Index lines_a_step_ = 0;
 };
 
 } // namespace detail
