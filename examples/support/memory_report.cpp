@@ -35,6 +35,14 @@ std::vector<Index> own_peaks() {
     return peaks;
 }
 
+/// "weights, split over tp", "weights, not split"; what belongs to no tensor has its use only.
+std::string line_name(MemoryEntry entry) {
+    const std::string use = to_string(entry.use);
+    if (entry.split != Axes::none)
+        return use + ", split over " + to_string(entry.split);
+    return entry.use <= MemoryUse::activations ? use + ", not split" : use;
+}
+
 std::vector<std::string> cells(std::string name, const std::vector<Index>& peaks) {
     std::vector<std::string> row = {std::move(name)};
     if (peaks.size() <= 4)
@@ -78,10 +86,8 @@ MemoryReport memory_report(const reigen::Communicator& world) {
 
 std::ostream& operator<<(std::ostream& out, const MemoryReport& report) {
     TextTable table(heading(report.total_peaks.size()));
-    for (const auto& [entry, peaks] : report.lines) {
-        const std::string division = entry.split == Axes::none ? "not split" : "split over " + to_string(entry.split);
-        table.add(cells(std::string(to_string(entry.use)) + ", " + division, peaks));
-    }
+    for (const auto& [entry, peaks] : report.lines)
+        table.add(cells(line_name(entry), peaks));
     table.add(cells("all together", report.total_peaks));
     return out << table;
 }

@@ -13,6 +13,7 @@
 #include <support/units.hpp>
 
 #include <chrono>
+#include <cmath>
 #include <ostream>
 
 namespace train_gpt {
@@ -50,8 +51,9 @@ std::vector<double> train(Training& training, const Options& options, Progress p
 
 void report_held_out(std::ostream& out, double loss, const Corpus& corpus) {
     const double entropy = byte_entropy(corpus.held_out());
-    out << "held out    loss " << fixed_text(loss, 4) << " nats per byte, " << fixed_text(entropy - loss, 4)
-        << " below the entropy of its byte frequencies, " << fixed_text(entropy, 4) << '\n';
+    out << "held out    loss " << fixed_text(loss, 4) << " nats per byte; the entropy of its byte frequencies is "
+        << fixed_text(entropy, 4) << ", " << fixed_text(std::abs(entropy - loss), 4)
+        << (loss < entropy ? " above the loss\n" : " below the loss\n");
 }
 
 /// Continues the beginning of the held-out text.

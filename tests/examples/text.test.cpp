@@ -37,12 +37,14 @@ TEST(text, memory_is_listed_by_use_and_by_the_axes_that_split_it) {
     using reigen::MemoryUse;
     examples::MemoryReport report;
     report.lines = {{{MemoryUse::weights, reigen::Axes::none}, {1024, 1024}},
-                    {{MemoryUse::weights, reigen::tp}, {2048, 4096}}};
+                    {{MemoryUse::weights, reigen::tp}, {2048, 4096}},
+                    {{MemoryUse::messages, reigen::Axes::none}, {0, 8}}};
     report.total_peaks = {3072, 5120};
     std::ostringstream out;
     out << report;
     EXPECT_EQ(out.str(), "  memory at its peak       rank 0   rank 1\n"
                          "  weights, not split      1.0 KiB  1.0 KiB\n"
                          "  weights, split over tp  2.0 KiB  4.0 KiB\n"
+                         "  messages                    0 B      8 B\n"
                          "  all together            3.0 KiB  5.0 KiB\n");
 }
