@@ -67,6 +67,25 @@ TEST(matrix, transposes_blocks_and_maps_of_either_order_are_reduced_in_place) {
     });
 }
 
+TEST(matrix, what_lies_in_one_piece_in_either_storage_order_is_not_packed) {
+    on_every_backend([](const Communicator& world) {
+        const auto packed_bytes = [&](auto&& matrix) {
+            reigen::memory_account()->reset_peaks();
+            broadcast(world, matrix, 0);
+            return reigen::memory_account()->of(reigen::MemoryUse::messages).peak;
+        };
+        ColMatrix columns = ColMatrix::Ones(5, 4);
+        RowMatrix rows = RowMatrix::Ones(5, 4);
+        EXPECT_EQ(packed_bytes(columns), 0);
+        EXPECT_EQ(packed_bytes(columns.transpose()), 0);
+        EXPECT_EQ(packed_bytes(columns.middleCols(1, 2)), 0);
+        EXPECT_EQ(packed_bytes(rows), 0);
+        EXPECT_EQ(packed_bytes(rows.transpose()), 0);
+        EXPECT_EQ(packed_bytes(rows.middleRows(1, 2)), 0);
+        EXPECT_EQ(packed_bytes(rows.middleCols(1, 2)), 40);
+    });
+}
+
 TEST(matrix, messages_between_storage_orders_keep_rows_and_columns) {
     on_world(2, [](const Communicator& world) {
         if (world.rank() == 0) {

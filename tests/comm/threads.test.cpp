@@ -52,17 +52,40 @@ TEST(threads, a_rank_that_throws_wakes_the_others_and_its_exception_comes_out) {
 TEST(threads, a_rank_that_throws_wakes_those_who_wait_for_others_of_other_groups) {
     Woken woken("rank 3 failed");
     const auto body = [&](const Communicator& world) {
-        const Communicator pair = world.split(world.rank() / 2, 0); // {0 1} {2 3}
-        if (world.rank() == 3)
-            throw std::out_of_range("here");
-        if (world.rank() == 0)
-            woken.count([&] { pair.receive(std::vector<float>(1), 1); }); // while rank 1 waits for 2
-        if (world.rank() == 1)
-            woken.count([&] { world.receive(std::vector<float>(1), 2); });
-        woken.count([&] { pair.barrier(); });
+        woken.count([&] {
+            const Communicator pair = world.split(world.rank() / 2, 0); // {0 1} {2 3}
+            std::vector<float> values(1);
+            if (world.rank() == 3)
+                throw std::out_of_range("here");
+            if (world.rank() == 0)
+                pair.receive(values, 1); // while rank 1 waits for 2
+            if (world.rank() == 1)
+                world.receive(values, 2);
+            pair.barrier();
+        });
     };
     EXPECT_THROW(run_threads(4, body), std::out_of_range);
     EXPECT_EQ(woken.count(), 3);
+}
+
+TEST(threads, a_rank_that_throws_wakes_at_once_those_who_wait_for_a_rank_that_computes) {
+    std::atomic<bool> woken = false;
+    const auto body = [&](const Communicator& world) {
+        if (world.rank() == 1)
+            throw std::out_of_range("here");
+        if (world.rank() == 0) {
+            std::vector<float> values(1);
+            EXPECT_THROW(world.receive(values, 2), PeerError);
+            woken = true;
+        }
+        const auto start = reigen::detail::Clock::now();
+        while (world.rank() == 2 && !woken && reigen::detail::seconds_since(start) < 3)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (world.rank() == 2) {
+            EXPECT_TRUE(woken);
+        }
+    };
+    EXPECT_THROW(run_threads(3, body), std::out_of_range);
 }
 
 TEST(threads, a_rank_that_returns_early_wakes_those_who_wait_for_it) {
