@@ -59,9 +59,9 @@ TEST(mask, bound_beyond_every_position_is_no_bound) {
 }
 
 TEST(mask, negative_bound_is_refused) {
-    EXPECT_THROW(reigen::check(Mask{-1, 0}, "attention"), reigen::ArgumentError);
-    EXPECT_THROW(reigen::check(Mask{std::nullopt, -1}, "attention"), reigen::ArgumentError);
-    EXPECT_NO_THROW(reigen::check(Mask::causal(), "attention"));
+    EXPECT_THROW(reigen::detail::check_mask(Mask{-1, 0}, "attention"), reigen::ArgumentError);
+    EXPECT_THROW(reigen::detail::check_mask(Mask{std::nullopt, -1}, "attention"), reigen::ArgumentError);
+    EXPECT_NO_THROW(reigen::detail::check_mask(Mask::causal(), "attention"));
 }
 
 TEST(mask, says_that_runs_may_see_each_other_wherever_they_do) {

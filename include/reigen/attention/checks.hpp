@@ -49,7 +49,7 @@ void check_attention(const char* caller, const Heads<S, Where>& q, const Heads<S
     for (int rank = 0; rank < q.spec().col_partition.ranks(); ++rank)
         check_groups(caller, rank, q.global_heads() / k.global_heads(), q.heads_of(rank), k.heads_of(rank),
                      v.heads_of(rank));
-    check(options.mask, caller);
+    check_mask(options.mask, caller);
     require(std::isfinite(options.scale.value_or(0)), caller, ": scale is ", *options.scale);
 }
 

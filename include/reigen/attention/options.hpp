@@ -9,7 +9,7 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
 /// What a caller may choose about attention.
 struct AttentionOptions {
-    Mask mask = Mask::causal();
+    Mask mask = {};                   ///< who sees whom; everybody everything where not given
     std::optional<double> scale = {}; ///< of q.k before the softmax; 1 / sqrt(head_dim) where not given
 
     /// What the kernels are told, for global lengths of the queries and of the keys.

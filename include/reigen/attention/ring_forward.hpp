@@ -78,6 +78,7 @@ auto ring_attention(const Q& q, const K& k, const V& v, const AttentionOptions& 
     using S = typename Q::Scalar;
     static_assert(std::is_same_v<S, typename K::Scalar> && std::is_same_v<S, typename V::Scalar>,
                   "reigen: queries, keys and values of attention need one scalar type");
+    static_assert(std::is_same_v<S, Accumulator<S>>, "reigen: attention computes in float or double");
     return detail::attend<S, Q::placement>(detail::ConstHeads<Q>(q), detail::ConstHeads<K>(k), detail::ConstHeads<V>(v),
                                            options);
 }

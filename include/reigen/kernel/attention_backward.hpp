@@ -52,7 +52,7 @@ class AttentionGradient {
         T* dqueries;
     };
 
-    /// Memory in which one panel meets one chunk.
+    /// Memory in which one panel meets one chunk, or one of its tiles.
     struct Scratch {
         T *weights, *dscores, *mask;
         detail::PanelRows<T> queries, dout;
@@ -134,14 +134,14 @@ class AttentionGradient {
         if (sight.cover(chunk.range) == Coverage::empty)
             return;
         pack_panel(chunk.b, chunk.h, panel, scratch);
-        detail::for_each_seen_tile(
-            chunk, sight, scratch.mask, [&](Index first, const detail::KeyTile<T>& tile, const T* seen) {
-                scratch.dk += first * key_width();
-                scratch.dv += first * value_width();
-                absorb_tile(grid_.rows_of(panel), state(grid_.index(chunk.b, chunk.h, panel)), tile, seen, scratch);
-                scratch.dk -= first * key_width();
-                scratch.dv -= first * value_width();
-            });
+        const PanelGradient gradient = state(grid_.index(chunk.b, chunk.h, panel));
+        detail::for_each_seen_tile(chunk, sight, scratch.mask,
+                                   [&](Index first, const detail::KeyTile<T>& tile, const T* seen) {
+                                       Scratch here = scratch;
+                                       here.dk += first * key_width();
+                                       here.dv += first * value_width();
+                                       absorb_tile(grid_.rows_of(panel), gradient, tile, seen, here);
+                                   });
     }
 
     /// Q carries the scale to base two, the transposed dO ln 2: dS then carries ln 2, and the sum over queries the
@@ -161,7 +161,7 @@ class AttentionGradient {
     void absorb_tile(Index rows, const PanelGradient& panel, const detail::KeyTile<T>& tile, const T* seen,
                      const Scratch& scratch) {
         const Index keys = tile.keys;
-        const T* const unless_finite[] = {seen, nullptr};
+        const auto seen_unless = [&](bool finite) { return finite ? nullptr : seen; };
         detail::weigh_tile<T>(head_dim(), tile.k, keys, scratch.queries.columns, panel.lse, scratch.weights);
         if (seen != nullptr)
             detail::hide_weights<T>(keys, seen, scratch.weights);
@@ -170,11 +170,11 @@ class AttentionGradient {
         if (seen != nullptr)
             detail::hide_weights<T>(keys, seen, scratch.dscores);
         const bool keys_finite = seen == nullptr || detail::all_finite<T>(keys, head_dim(), tile.k);
-        detail::add_rows<T>(keys, rows, scratch.weights, unless_finite[scratch.dout.finite], scratch.dout.rows,
+        detail::add_rows<T>(keys, rows, scratch.weights, seen_unless(scratch.dout.finite), scratch.dout.rows,
                             scratch.dv, value_width());
-        detail::add_rows<T>(keys, rows, scratch.dscores, unless_finite[scratch.queries.finite], scratch.queries.rows,
+        detail::add_rows<T>(keys, rows, scratch.dscores, seen_unless(scratch.queries.finite), scratch.queries.rows,
                             scratch.dk, key_width());
-        detail::gather_keys<T>(head_dim(), tile.k, keys, scratch.dscores, unless_finite[keys_finite], panel.dqueries);
+        detail::gather_keys<T>(head_dim(), tile.k, keys, scratch.dscores, seen_unless(keys_finite), panel.dqueries);
     }
 
     /// Adds the gradients of a chunk's keys or values to those of the block.

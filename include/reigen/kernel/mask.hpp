@@ -54,10 +54,14 @@ inline std::string to_string(const Mask& mask) {
     return concat("window of ", side(mask.left), " back, ", side(mask.right), " ahead");
 }
 
-inline void check(const Mask& mask, const char* caller) {
+namespace detail {
+
+inline void check_mask(const Mask& mask, const char* caller) {
     require<ArgumentError>(mask.left.value_or(0) >= 0 && mask.right.value_or(0) >= 0, caller, ": a mask of ",
                            to_string(mask), ": want bounds >= 0; no bound is std::nullopt");
 }
+
+} // namespace detail
 
 /// Whether the mask lets any of these queries see any of these keys, judged by the ranges of their runs: true for a few
 /// interleaved runs none of which sees the other, never false where one does.
