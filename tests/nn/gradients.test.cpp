@@ -102,6 +102,30 @@ TEST(gradients, columns_of_shared_key_value_heads_are_summed_over_their_holders)
             });
 }
 
+TEST(gradients, small_ones_travel_together_and_large_ones_alone) {
+    for (const int ranks : {1, 2, 3})
+        on_mesh({{tp, ranks}}, [&](const Mesh& mesh) {
+            Parameter<double, replicated, tp> a(mesh, "a", 1, 3, {}), large(mesh, "large", 100, 90, {}),
+                b(mesh, "b", 2, 2, {});
+            Parameter<double, replicated, Axes::none> c(mesh, "c", 1, 4, {});
+            const std::vector parameters = {a.view(), large.view(), b.view(), c.view()};
+            for (const auto& parameter : parameters)
+                for (Index i = 0; i < parameter.rows; ++i)
+                    for (Index j = 0; j < parameter.cols; ++j)
+                        parameter.gradient(i, j) = double((mesh.rank(tp) + 1) * (1000 * i + j) + parameter.cols);
+            const Index before = mesh[tp].traffic().messages;
+            synchronise_gradients<double>(parameters);
+            EXPECT_LE(mesh[tp].traffic().messages - before, 4 * (ranks - 1)); // two collectives
+            for (const auto& parameter : parameters) {
+                const bool summed = parameter.name != "c";
+                const int weight = summed ? ranks * (ranks + 1) / 2 : mesh.rank(tp) + 1, copies = summed ? ranks : 1;
+                for (Index i = 0; i < parameter.rows; ++i)
+                    for (Index j = 0; j < parameter.cols; ++j)
+                        EXPECT_EQ(parameter.gradient(i, j), double(weight * (1000 * i + j) + copies * parameter.cols));
+            }
+        });
+}
+
 TEST(gradients, the_norm_counts_copies_once) {
     for (const int ranks : {1, 2, 3, 4})
         on_mesh({{tp, ranks}}, [&](const Mesh& mesh) {

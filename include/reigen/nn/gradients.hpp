@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/comm/mesh.hpp>
+#include <reigen/core/buffer.hpp>
 #include <reigen/kernel/adamw.hpp>
 #include <reigen/layout/parameter.hpp>
 #include <reigen/layout/sum_overlaps.hpp>
@@ -21,20 +22,56 @@ void zero_gradients(std::span<const ParameterView<S>> parameters) {
         std::fill_n(parameter.gradient.data, parameter.gradient.size(), Accumulator<S>(0));
 }
 
+namespace detail {
+
+/// Gradients of no more elements travel together: below it a message costs more than the copies.
+inline constexpr Index small_gradient = 1 << 13;
+
+template <class T>
+void all_reduce_together(const Communicator& group, std::span<const std::span<T>> parts) {
+    if (group.size() == 1)
+        return;
+    Index size = 0;
+    for (const auto& part : parts)
+        size += Index(part.size());
+    const MemoryScope scope(MemoryUse::messages);
+    Buffer<T> all(size);
+    T* place = all.begin();
+    for (const auto& part : parts)
+        place = std::copy(part.begin(), part.end(), place);
+    group.all_reduce(all);
+    const T* sums = all.begin();
+    for (const auto& part : parts) {
+        std::copy_n(sums, part.size(), part.begin());
+        sums += part.size();
+    }
+}
+
+} // namespace detail
+
 /// Sums every gradient over the axes over which it is partial, and what several ranks hold a copy of (K/V heads that
 /// query heads on several ranks read) over the holders. Once a step, after the last micro-batch: a second call would
 /// count everything again.
 ///
-/// Cost        an all-reduce of each gradient; copies go from holder to holder
-/// Collective  over each parameter's mesh
+/// Cost        an all-reduce of each gradient, of small ones together; copies go from holder to holder
+/// Collective  over the mesh of the parameters, which is one
 /// Order       bit-identical on every rank that holds an element
 template <class S>
 void synchronise_gradients(std::span<const ParameterView<S>> parameters) {
+    using T = Accumulator<S>;
+    std::map<Axes, std::vector<std::span<T>>> small;
     for (const auto& parameter : parameters) {
         const std::span gradient(parameter.gradient.data, std::size_t(parameter.gradient.size()));
-        parameter.mesh[parameter.gradient_placement.partial].all_reduce(gradient);
-        sum_overlaps(parameter.spec(), parameter.gradient);
+        const Axes summed_over = parameter.gradient_placement.partial;
+        if (Index(gradient.size()) <= detail::small_gradient)
+            small[summed_over].push_back(gradient);
+        else
+            parameter.mesh[summed_over].all_reduce(gradient);
     }
+    for (const auto& [axes, gradients] : small)
+        detail::all_reduce_together<T>(parameters.front().mesh[axes], gradients);
+    for (const auto& parameter : parameters)
+        sum_overlaps(parameter.spec(), parameter.gradient);
 }
 
 namespace detail {
