@@ -22,6 +22,10 @@ bool launcher_writes_to_terminal() {
     return name.starts_with("/dev/pts/") || name.starts_with("/dev/tty");
 }
 
+bool stdout_is_terminal() {
+    return isatty(STDOUT_FILENO) != 0 && (!started_by_launcher() || launcher_writes_to_terminal());
+}
+
 } // namespace
 
 std::ostream& console(const reigen::Communicator& world) {
@@ -29,11 +33,9 @@ std::ostream& console(const reigen::Communicator& world) {
     return world.rank() == 0 ? std::cout : silence;
 }
 
-bool stdout_is_terminal() {
-    return isatty(STDOUT_FILENO) != 0 && (!started_by_launcher() || launcher_writes_to_terminal());
-}
-
-int terminal_columns() {
+int terminal_columns(const reigen::Communicator& world) {
+    if (world.rank() != 0 || !stdout_is_terminal())
+        return 0;
     winsize size{};
     const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
     return known ? size.ws_col : 80;

@@ -9,10 +9,8 @@ namespace examples {
 /// stdout on rank 0, and a stream that swallows everything on the others.
 std::ostream& console(const reigen::Communicator& world);
 
-/// Whether stdout ends in a terminal that a person looks at, also through a launcher.
-bool stdout_is_terminal();
-
-/// Columns of the terminal; 80 where unknown.
-int terminal_columns();
+/// Columns of the terminal in which a person reads what rank 0 prints; 0 where there is none (a file, a pipe), and on
+/// the other ranks.
+int terminal_columns(const reigen::Communicator& world);
 
 } // namespace examples

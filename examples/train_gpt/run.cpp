@@ -88,8 +88,7 @@ int run(const Options& options, const reigen::Communicator& world) {
     out << "parameters  " << count_text(training->parameters()) << std::endl;
     if (options.ledger)
         training->print_ledger(out);
-    const int columns = world.rank() == 0 && examples::stdout_is_terminal() ? examples::terminal_columns() : 0;
-    const auto losses = train(*training, options, Progress(out, columns), csv);
+    const auto losses = train(*training, options, Progress(out, examples::terminal_columns(world)), csv);
 
     out << examples::memory_report(world);
     report_held_out(out, training->held_out_loss(), corpus);
