@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <thread>
 
 using namespace reigen;
@@ -238,6 +239,39 @@ TEST(redistribute, a_partial_of_bfloat16_is_rounded_once_after_the_sum) {
         }
         const auto padded = redistribute<partial(tp)>(share);
         EXPECT_EQ(float(redistribute<replicated>(padded).local()(0, 0)), want);
+    });
+}
+
+TEST(redistribute, sends_what_its_collective_sends_and_no_more) {
+    const auto sent = [](const Mesh& mesh, auto&& move) {
+        const Axes all = dp | tp;
+        const Index before = mesh[tp].traffic().bytes + mesh[dp].traffic().bytes + mesh[all].traffic().bytes;
+        move();
+        const Index after = mesh[tp].traffic().bytes + mesh[dp].traffic().bytes + mesh[all].traffic().bytes;
+        return (after - before) / Index(sizeof(double));
+    };
+    on_mesh({{Axes::dp, 2}, {Axes::tp, 3}}, [&](const Mesh& mesh) {
+        const Partition widths = Partition::of_sizes({4, 2, 1});
+        const Index own = widths.count(mesh.rank(tp));
+        const auto x = filled<split_rows(tp)>(mesh, widths, 5);
+        EXPECT_EQ(sent(mesh, [&] { redistribute<replicated>(x); }), 2 * own * 5);
+        EXPECT_EQ(sent(mesh, [&] { redistribute<split_cols(tp)>(x, 7, Partition::of_sizes({2, 2, 1})); }),
+                  own * (5 - std::array{2, 2, 1}[std::size_t(mesh.rank(tp))]));
+        EXPECT_EQ(sent(mesh, [&] { redistribute<split_rows(dp | tp)>(x); }), 0);
+        const auto summand = filled<partial(tp)>(mesh, 7, 5);
+        EXPECT_EQ(sent(mesh, [&] { redistribute<split_rows(tp)>(summand, widths, 5); }), (7 - own) * 5);
+        const auto whole = filled<replicated>(mesh, 7, 5);
+        EXPECT_EQ(sent(mesh, [&] { redistribute<split_rows(tp)>(whole, widths, 5); }), 0);
+
+        // Rows from three parts to two: each element that is not there already comes once, from a rank of its own dp.
+        const Partition halves = Partition::balanced(7, 2);
+        Index missing = 7;
+        for (Index i = 0; i < x.row_runs().size(); ++i)
+            missing -= halves.runs(mesh.rank(dp)).find(x.row_runs()[i]) ? 1 : 0;
+        std::vector<Index> totals = {sent(mesh, [&] { redistribute<split_rows(dp)>(x, halves, 5); }),
+                                     (halves.count(mesh.rank(dp)) - 7 + missing) * 5};
+        mesh.world().all_reduce(totals);
+        EXPECT_EQ(totals[0], totals[1]);
     });
 }
 
