@@ -20,8 +20,7 @@ struct AttentionShape {
     Mask mask = Mask::causal();
 };
 
-/// Self-attention with rotary positions: q | k | v = x W_qkv + b in named blocks of whole heads, y = attention W_out +
-/// b.
+/// Self-attention with rotary positions: q | k | v = x W_qkv + b in blocks of whole heads, y = attention W_out + b.
 ///
 /// Heads are split over tp; where there are more ranks than K/V heads, each rank holds those its query heads read.
 /// Sequences are split over cp by the layout of the pass: queries stay, keys and values go round.
@@ -31,7 +30,7 @@ struct AttentionShape {
 ///             q | k | v, the attention's output and one number for each query and head
 /// Collective  over cp and tp
 /// Source      Vaswani et al., "Attention is all you need", 2017; Ainslie et al., "GQA", 2023; Su et al., "RoFormer",
-/// 2021
+///             2021
 template <class S, Placement Residual>
 class Attention {
     using Projection = ColumnParallelLinear<S, Residual>;

@@ -27,7 +27,7 @@ using VocabularyTable = Parameter<S, split_rows(tp), token_axes>;
 /// Throws      ArgumentError on every rank where any rank has an id outside the vocabulary
 template <class S, Placement Residual>
 class VocabParallelEmbedding {
-    static_assert(is_residual(Residual));
+    static_assert(checked_residual<Residual>);
 
   public:
     using Y = Sharded<S, Residual>;
@@ -88,7 +88,7 @@ class VocabParallelEmbedding {
 /// Collective  over tp
 template <class S, Placement Residual>
 class VocabParallelHead {
-    static_assert(is_residual(Residual));
+    static_assert(checked_residual<Residual>);
 
   public:
     using X = Sharded<S, Residual>;

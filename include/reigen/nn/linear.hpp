@@ -36,7 +36,7 @@ decltype(auto) gathered(const Sharded<S, Residual>& x) {
 /// Collective  over tp
 template <class S, Placement Residual>
 class ColumnParallelLinear {
-    static_assert(is_residual(Residual));
+    static_assert(checked_residual<Residual>);
 
   public:
     using X = Sharded<S, Residual>;
@@ -90,7 +90,7 @@ class ColumnParallelLinear {
 /// Collective  over tp
 template <class S, Placement Residual>
 class RowParallelLinear {
-    static_assert(is_residual(Residual));
+    static_assert(checked_residual<Residual>);
 
   public:
     using X = Sharded<S, features_over_tp>;

@@ -21,7 +21,7 @@ enum class NormKind { layer_norm, rms_norm };
 ///             normalization", NeurIPS 2019
 template <class S, Placement Residual>
 class Norm {
-    static_assert(is_residual(Residual));
+    static_assert(checked_residual<Residual>);
     using RowParameter = Parameter<S, replicated, Residual.rows>;
 
   public:

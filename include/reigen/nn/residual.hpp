@@ -20,6 +20,21 @@ constexpr bool is_residual(Placement p) {
     return p == residual_on_every_rank || p == residual_over_tp;
 }
 
+namespace detail {
+
+template <Placement Residual>
+constexpr bool check_residual() {
+    static_assert(is_residual(Residual),
+                  "reigen: a layer's tokens are split over dp|cp or over dp|cp|tp; make it a layer of "
+                  "residual_on_every_rank or of residual_over_tp");
+    return true;
+}
+
+} // namespace detail
+
+template <Placement Residual>
+inline constexpr bool checked_residual = detail::check_residual<Residual>();
+
 /// What one layer's forward pass gives: its result, and what its backward pass will want back.
 template <class Y, class Saved>
 struct Forward {
