@@ -38,10 +38,13 @@ class Group {
 
 void declare_placement(CLI::App& app, Options& o) {
     Group group(app, "Text and mesh");
-    group.value("--text", o.text, "Train on the bytes of this file; without it, on the library's own headers");
-    group.value("--mesh", o.mesh,
-                "Ranks along each axis, as dp=1,cp=2,tp=2: dp cuts the batch, cp each sequence, tp the model; an axis "
-                "not named has one rank, tp the ranks that are left");
+    group.value("--text", o.text, "Train on the bytes of this file; without it, on the library's own headers")
+        ->type_name("FILE");
+    group
+        .value("--mesh", o.mesh,
+               "Ranks along each axis, as dp=1,cp=2,tp=2: dp cuts the batch, cp each sequence, tp the model; an axis "
+               "not named has one rank, tp the ranks that are left")
+        ->type_name("AXES");
     group.value("--layout", o.layout, "How cp cuts a sequence")->check(one_of({"contiguous", "zigzag", "striped"}));
     group.flag("--sequence-parallel", o.sequence_parallel, "Split the residual stream's tokens over tp as well");
 }
@@ -75,7 +78,7 @@ void declare_results(CLI::App& app, Options& o) {
     Group group(app, "Results");
     group.value("--sample", o.sample, "Bytes of text to generate at the end")->check(at_least(0));
     group.value("--temperature", o.temperature, "Of the sample; 0 takes the likeliest byte")->check(at_least(0));
-    group.value("--csv", o.csv, "Write step, loss and more to this file; '' writes none");
+    group.value("--csv", o.csv, "Write step, loss and more to this file; '' writes none")->type_name("FILE");
     group.flag("--ledger", o.ledger, "Print every tensor's placement and local shapes");
     group.flag("--verify", o.verify,
                "Also train the first 20 steps on one rank; exit code 1 unless the losses agree to 1e-4 in float, "
