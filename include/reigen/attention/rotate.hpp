@@ -61,6 +61,7 @@ void rotate(const Communicator& ring, const RingRoute& route, Turn turn, std::sp
             leaving = ring.start_send(std::move(here), next, tag);
         if (route.steps(turn, owner) >= step)
             work(Visit<T>{step, owner, data});
+        // NOLINTNEXTLINE(bugprone-use-after-move): it was moved only where it is on its way
         spare = leaving.valid() ? leaving.wait() : std::move(here);
         here = arriving.valid() ? arriving.wait() : Buffer<T>();
     }
