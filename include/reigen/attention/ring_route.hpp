@@ -25,7 +25,7 @@ class RingRoute {
   public:
     /// `needs(rank, block)`; a rank always has its own block.
     template <class Needs>
-    RingRoute(int ranks, Needs needs) : ranks_(ranks), needed_(std::size_t(ranks) * std::size_t(ranks)) {
+    RingRoute(int ranks, const Needs& needs) : ranks_(ranks), needed_(std::size_t(ranks) * std::size_t(ranks)) {
         for (auto& steps : steps_)
             steps.resize(std::size_t(ranks));
         for (auto& first : first_)
