@@ -43,7 +43,8 @@ TEST(sum_overlaps, sums_the_columns_that_several_ranks_hold) {
 TEST(sum_overlaps, sums_rows_through_a_strided_view) {
     on_world(3, [](const Communicator& world) {
         const Mesh mesh(world, {{Axes::tp, 3}});
-        const Partition rows = Partition::of_runs(4, {Runs::range(0, 4), {{3, 1, 1}, {1, 1, 1}}, Runs::range(1, 2)});
+        const Partition rows =
+            Partition::of_runs(4, {{{0, 1, 2}, {3, 1, 1}}, {{3, 1, 1}, {1, 1, 1}}, Runs::range(1, 2)});
         Eigen::MatrixXd memory = Eigen::MatrixXd::Constant(6, 5, -9);
         auto local = memory.block(1, 1, rows.count(world.rank()), 2);
         for (Index i = 0; i < local.rows(); ++i)

@@ -110,6 +110,9 @@ TEST(sums, of_a_parameter_that_split_heads_share) {
         EXPECT_THROW(shared_sums_into(heads, 0, wide), ShapeError);
         const auto broken = sharded<split_cols(tp), double>(mesh, gradients, 1, Partition::of_sizes({1, 3}));
         EXPECT_THROW(shared_sums_into(broken, 0, own), ShapeError);
+        const Partition halves_of_two = Partition::of_runs(4, {Runs::range(1, 2), {{0, 1, 1}, {3, 1, 1}}});
+        const auto mixed = sharded<split_cols(tp), double>(mesh, gradients, 1, halves_of_two);
+        EXPECT_THROW(shared_sums_into(mixed, 0, own), ShapeError);
     });
 }
 
