@@ -158,38 +158,52 @@ TYPED_TEST(attention_backward, of_rows_and_keys_that_see_nothing_is_zero) {
         }
 }
 
+// Every score -infinity without a mask: the weights are 0, as after a forward that put out 0 with lse -infinity.
+TYPED_TEST(attention_backward, of_values_behind_scores_of_minus_infinity_is_zero) {
+    ReferenceProblem p = problem({1, 1, 2, 1, 1, 1, 1}, Mask::everything());
+    p.q.values = {1};
+    p.k.values = {-infinity, -infinity};
+    const Output<TypeParam> output = dense<TypeParam>(p);
+    EXPECT_EQ(output.out(0, 0, 0, 0), TypeParam(0));
+    const Gradients<TypeParam> got = dense_backward<TypeParam>(p, incoming(p, true));
+    EXPECT_EQ(got.dv[0](0, 0, 0, 0), TypeParam(0));
+    EXPECT_EQ(got.dv[0](0, 1, 0, 0), TypeParam(0));
+}
+
 TYPED_TEST(attention_backward, what_stands_at_masked_keys_does_not_leak) {
+    constexpr Index key = 60;
     for (const double bad : {not_a_number, infinity})
-        for (const Mask& mask : {Mask::causal(), Mask::window(20)}) {
-            ReferenceProblem p = problem({1, 120, 120, 2, 1, 8, 8}, mask);
-            const Incoming in = incoming(p, true);
-            const Gradients<TypeParam> clean = dense_backward<TypeParam>(p, in);
-            constexpr Index key = 60;
-            for (Index c = 0; c < 8; ++c)
-                p.k(0, key, 0, c) = p.v(0, key, 0, c) = bad;
-            const Gradients<TypeParam> got = dense_backward<TypeParam>(p, in);
-            for (Index i = 0; i < 120; ++i)
-                for (Index h = 0; h < 2; ++h)
-                    for (Index c = 0; c < 8 && !mask.seen_from(i).contains(key); ++c)
-                        EXPECT_EQ(got.dq(0, i, h, c), clean.dq(0, i, h, c)) << i;
-        }
+        for (const Mask& mask : {Mask::causal(), Mask::window(20)})
+            for (const bool in_keys : {true, false}) {
+                ReferenceProblem p = problem({1, 120, 120, 2, 1, 8, 8}, mask);
+                const Incoming in = incoming(p, true);
+                const Gradients<TypeParam> clean = dense_backward<TypeParam>(p, in);
+                for (Index c = 0; c < 8; ++c)
+                    (in_keys ? p.k : p.v)(0, key, 0, c) = bad;
+                const Gradients<TypeParam> got = dense_backward<TypeParam>(p, in);
+                for (Index i = 0; i < 120; ++i)
+                    for (Index h = 0; h < 2; ++h)
+                        for (Index c = 0; c < 8 && !mask.seen_from(i).contains(key); ++c)
+                            EXPECT_EQ(got.dq(0, i, h, c), clean.dq(0, i, h, c)) << i;
+            }
 }
 
 TYPED_TEST(attention_backward, what_stands_in_queries_does_not_leak_to_keys_they_do_not_see) {
-    for (const double bad : {not_a_number, infinity}) {
-        ReferenceProblem p = problem({1, 120, 120, 2, 1, 8, 8}, Mask::causal());
-        Incoming in = incoming(p, false);
-        const Gradients<TypeParam> clean = dense_backward<TypeParam>(p, in);
-        constexpr Index query = 60;
-        for (Index c = 0; c < 8; ++c)
-            p.q(0, query, 1, c) = in.dout(0, query, 1, c) = bad;
-        const Gradients<TypeParam> got = dense_backward<TypeParam>(p, in);
-        for (Index j = query + 1; j < 120; ++j)
-            for (Index c = 0; c < 8; ++c) {
-                EXPECT_EQ(got.dk[0](0, j, 0, c), clean.dk[0](0, j, 0, c)) << j;
-                EXPECT_EQ(got.dv[0](0, j, 0, c), clean.dv[0](0, j, 0, c)) << j;
-            }
-    }
+    constexpr Index query = 60;
+    for (const double bad : {not_a_number, infinity})
+        for (const bool in_queries : {true, false}) {
+            ReferenceProblem p = problem({1, 120, 120, 2, 1, 8, 8}, Mask::causal());
+            Incoming in = incoming(p, false);
+            const Gradients<TypeParam> clean = dense_backward<TypeParam>(p, in);
+            for (Index c = 0; c < 8; ++c)
+                (in_queries ? p.q : in.dout)(0, query, 1, c) = bad;
+            const Gradients<TypeParam> got = dense_backward<TypeParam>(p, in);
+            for (Index j = query + 1; j < 120; ++j)
+                for (Index c = 0; c < 8; ++c) {
+                    EXPECT_EQ(got.dk[0](0, j, 0, c), clean.dk[0](0, j, 0, c)) << j;
+                    EXPECT_EQ(got.dv[0](0, j, 0, c), clean.dv[0](0, j, 0, c)) << j;
+                }
+        }
 }
 
 TYPED_TEST(attention_backward, does_not_read_what_it_has_not_written) { // TransformerEngine#3331
