@@ -130,13 +130,16 @@ bool started_by_launcher() {
 }
 
 int run_program(CLI::App& app, int argc, char** argv, const RankBody& body) {
-    app.formatter(std::make_shared<HelpFormat>());
     int ranks = 1;
     const CLI::Option* const option = app.add_option("--ranks", ranks,
                                                      "Run on this many ranks as threads of this process; under mpirun "
                                                      "or srun the ranks are the launcher's")
                                           ->check(between(1, 1024))
                                           ->capture_default_str();
+    app.formatter(std::make_shared<HelpFormat>());
+    for (CLI::Option* const each : app.get_options())
+        if (each->get_expected_max() <= 1)
+            each->take_last(); // so that scripts can add to a command
     if (launcher())
         return run_on_launched_ranks(app, argc, argv, option, body);
     if (const auto early = parse(app, argc, argv, true))

@@ -90,6 +90,8 @@ int run(const Options& options, const reigen::Communicator& world) {
         training->print_ledger(out);
     const auto losses = train(*training, options, Progress(out, examples::terminal_columns(world)), csv);
 
+    if (csv.is_open() && !csv)
+        out << "csv         " << options.csv << " is not complete: writing to it failed\n";
     out << examples::memory_report(world);
     report_held_out(out, training->held_out_loss(), corpus);
     if (options.sample > 0)

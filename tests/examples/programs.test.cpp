@@ -104,3 +104,7 @@ TEST(programs, train_gpt_names_the_text_it_cannot_use) {
     EXPECT_EQ(lines(process.err).size(), 1U);
     std::filesystem::remove(file);
 }
+
+TEST(programs, of_an_option_given_twice_the_last_counts) {
+    expect_train_gpt_complains("--verify --ranks 2 --verify --ranks 3 --mesh tp=3 --mesh tp=2", "there are 3");
+}
