@@ -6,9 +6,18 @@
 
 namespace bench {
 
-/// Sums that are all different chains, so that no chain's latency shows: three times as many as two multiply-adds a
-/// cycle of latency four need, and as many as there are registers for.
+/// Chains of sums side by side: more than the 8 that two multiply-adds a cycle of latency 4 need.
 inline constexpr int peak_chains = reigen::detail::packet_registers == 32 ? 24 : 12;
+
+/// Makes the compiler believe that a packet is read, and perhaps changed, here.
+template <class Packet>
+REIGEN_INLINE void touch(Packet& packet) {
+#if defined(__aarch64__)
+    asm volatile("" : "+w"(packet));
+#else
+    asm volatile("" : "+x"(packet));
+#endif
+}
 
 /// Multiply-adds from registers to registers, nothing else: 2 flops a lane, `steps` times in every chain.
 template <class T>
@@ -19,10 +28,11 @@ template <class T>
     Packet<T> factor = broadcast<T>(T(0.5));
     Packet<T> term = broadcast<T>(T(1));
     for (int step = 0; step < steps; ++step) {
-        asm volatile("" : "+x"(factor), "+x"(term));
+        touch(factor);
+        touch(term);
         unrolled<peak_chains>([&](auto i) REIGEN_INLINE_LAMBDA { sums[i] = multiply_add<T>(sums[i], factor, term); });
     }
-    unrolled<peak_chains>([&](auto i) REIGEN_INLINE_LAMBDA { asm volatile("" : : "x"(sums[i])); });
+    unrolled<peak_chains>([&](auto i) REIGEN_INLINE_LAMBDA { touch(sums[i]); });
 }
 
 /// What the processor can do at this moment, in flops a second: a burst of about 0.1 ms.

@@ -55,21 +55,38 @@ REIGEN_INLINE Packet<T> updated(const Packet<T>& sum, T alpha, T beta, LoadC loa
     return multiply_add<T>(scale, sum, Eigen::internal::pmul(broadcast<T>(beta), load_c()));
 }
 
-/// The update where C has gaps between its columns, or fewer of them than the tile.
+/// The update of a tile of any shape, its sums in memory: also where C has gaps between its columns, or fewer of them.
 template <class T>
-void update_scattered(const T* sums, Index packets, const TileUpdate<T>& job) {
+void update_from_memory(const T* sums, Index packets, const TileUpdate<T>& job) {
+    const Index stride = job.c.col_stride;
     for (Index i = 0; i < job.c.rows; ++i)
         for (Index p = 0; p < packets; ++p, sums += lanes<T>) {
             T* const c = &job.c(i, p * lanes<T>);
             const int count = int(std::min<Index>(lanes<T>, job.c.cols - p * lanes<T>));
+            const bool whole = stride == 1 && count == lanes<T>;
             const Packet<T> result = updated<T>(load<T>(sums), job.alpha, job.beta, [&]() REIGEN_INLINE_LAMBDA {
-                return load_some<T>(c, job.c.col_stride, count);
+                return whole ? load<T>(c) : load_some<T>(c, stride, count);
             });
-            store_some<T>(c, job.c.col_stride, count, result);
+            if (whole)
+                store<T>(c, result);
+            else
+                store_some<T>(c, stride, count, result);
         }
 }
 
-/// C is fetched while its sums are computed: 5% faster where it lies in the third-level cache.
+/// The update of a full tile of contiguous rows, straight from the registers.
+template <class T>
+REIGEN_INLINE void update_from_registers(Tile<T, TileShape::height, TileShape::width>& tile, const TileUpdate<T>& job) {
+    unrolled<TileShape::height>([&](auto i) REIGEN_INLINE_LAMBDA {
+        unrolled<TileShape::width>([&](auto p) REIGEN_INLINE_LAMBDA {
+            T* const c = job.c.data + i * job.c.row_stride + p * lanes<T>;
+            store<T>(c, updated<T>(tile(i, p), job.alpha, job.beta, [&]() REIGEN_INLINE_LAMBDA { return load<T>(c); }));
+        });
+    });
+}
+
+/// C is fetched while its sums are computed: 5% faster where it lies in the third-level cache. Only the largest tile
+/// has code of its own to store them: all others together would take as long again to compile.
 template <class T, int Height, int Width>
 void update_tile(const TileUpdate<T>& job) {
     const Strided<T> c = job.c;
@@ -77,20 +94,13 @@ void update_tile(const TileUpdate<T>& job) {
         for (Index i = 0; i < Height; ++i)
             for (Index p = 0; p < Width; ++p)
                 prefetch_to_write(&c(i, p * lanes<T>));
-    const bool whole = c.col_stride == 1 && c.cols == Width * lanes<T>;
     Tile<T, Height, Width> tile = multiply_tile<T, Height, Width>(job.depth, job.a, job.b);
-    if (!whole) {
-        T sums[Height * Width * lanes<T>];
-        unrolled<Height * Width>([&](auto i) REIGEN_INLINE_LAMBDA { store<T>(sums + i * lanes<T>, tile.sum[i]); });
-        return update_scattered(sums, Width, job);
-    }
-    unrolled<Height>([&](auto i) REIGEN_INLINE_LAMBDA {
-        unrolled<Width>([&](auto p) REIGEN_INLINE_LAMBDA {
-            T* const at = c.data + i * c.row_stride + p * lanes<T>;
-            store<T>(at,
-                     updated<T>(tile(i, p), job.alpha, job.beta, [&]() REIGEN_INLINE_LAMBDA { return load<T>(at); }));
-        });
-    });
+    if constexpr (Height == TileShape::height && Width == TileShape::width)
+        if (c.col_stride == 1 && c.cols == Width * lanes<T>)
+            return update_from_registers(tile, job);
+    T sums[Height * Width * lanes<T>];
+    unrolled<Height * Width>([&](auto i) REIGEN_INLINE_LAMBDA { store<T>(sums + i * lanes<T>, tile.sum[i]); });
+    update_from_memory(sums, Width, job);
 }
 
 /// update_tile for every shape up to the largest: kernel(height, width).
