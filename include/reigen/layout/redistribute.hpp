@@ -148,8 +148,8 @@ auto start_redistribute(X&& x, ShardSpec to) {
 ///             columns do not lie one after the other
 /// Collective  over the group of the axes that change
 /// Throws      ShapeError on every rank before any message where the extents are not those of x
-/// Order       sums are taken in rank order, over joint groups at once; bit-identical on every rank. A partial of
-///             bfloat16 is summed in float and rounded once
+/// Order       sums are taken in rank order of the joint group, first over the axes that are split afterwards, then over
+///             the others; bit-identical on every rank. A partial of bfloat16 is summed in float and rounded once
 template <Placement To, ShardedLike X>
 auto redistribute(X&& x, const Extent& rows, const Extent& cols) {
     return detail::redistribution::redistribute<To>(std::forward<X>(x),
