@@ -23,7 +23,7 @@ std::string padded(const std::string& text, std::size_t width, bool to_the_right
 std::string cells(const Matrix& matrix, Index row, const reigen::Runs& cols, std::size_t width) {
     std::string text;
     for (Index j = 0; j < cols.size(); ++j)
-        text += (j == 0 ? "" : " ") + padded(concat(matrix(row, cols[j])), width);
+        text += concat(j == 0 ? "" : " ", padded(concat(matrix(row, cols[j])), width));
     return text;
 }
 
