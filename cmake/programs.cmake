@@ -17,4 +17,4 @@ endfunction()
 
 reigen_option_programs(TESTS "Build the tests" GTest)
 reigen_option_programs(EXAMPLES "Build the examples" CLI11)
-reigen_option_programs(BENCH "Build the benchmarks" benchmark CLI11)
+reigen_option_programs(BENCH "Build the benchmarks" benchmark)
