@@ -56,7 +56,7 @@ Picture picture_of(const Matrix& matrix, const Partition& rows, const Partition&
     Picture picture;
     for (int owner = 0; owner < rows.ranks(); ++owner) {
         if (rows.count(owner) > 0 && !picture.empty())
-            picture.push_back(std::string(picture.back().size() - (label(owner).size() + 1), '-'));
+            picture.emplace_back(picture.back().size() - (label(owner).size() + 1), '-');
         for (Index i = 0; i < rows.count(owner); ++i) {
             const Index row = rows.runs(owner)[i];
             const std::string numbers = joined(cols, " | ", [&](int rank) { return block(row, rank); });
