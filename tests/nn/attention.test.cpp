@@ -121,7 +121,7 @@ void expect_differences(const Mesh& mesh, const Case& c) {
 
 TEST(attention_layer, gradients_are_differences_of_the_forward_pass) {
     const Case c{.width = 2, .heads = {2, 1}, .batch = 1, .length = 4};
-    on_layer_meshes([&](const Mesh& mesh) {
+    on_few_meshes([&](const Mesh& mesh) {
         expect_differences<residual_on_every_rank>(mesh, c);
         expect_differences<residual_over_tp>(mesh, c);
     });

@@ -39,12 +39,12 @@ void expect_differences(const Mesh& mesh, double dropout) {
 }
 
 TEST(transformer_block, gradients_are_differences_of_the_forward_pass) {
-    const std::vector<std::vector<MeshAxis>> meshes = {{}, {{tp, 3}}, {{dp, 2}}, {{cp, 2}, {tp, 2}}};
-    for (const auto& axes : meshes)
-        on_mesh(axes, [](const Mesh& mesh) {
-            expect_differences<residual_on_every_rank>(mesh, 0);
+    on_few_meshes([](const Mesh& mesh) {
+        if (mesh.world().size() % 2 == 0)
             expect_differences<residual_over_tp>(mesh, 0.4);
-        });
+        else
+            expect_differences<residual_on_every_rank>(mesh, 0);
+    });
 }
 
 TEST(transformer_block, parameters_have_names_of_their_own) {

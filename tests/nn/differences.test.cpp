@@ -61,21 +61,21 @@ void expect_differences_of_norms_and_mlps(const Mesh& mesh) {
 }
 
 TEST(differences, linear_layers) {
-    on_layer_meshes([](const Mesh& mesh) {
+    on_few_meshes([](const Mesh& mesh) {
         expect_differences_of_linear_layers<residual_on_every_rank>(mesh);
         expect_differences_of_linear_layers<residual_over_tp>(mesh);
     });
 }
 
 TEST(differences, norms_and_mlps) {
-    on_layer_meshes([](const Mesh& mesh) {
+    on_few_meshes([](const Mesh& mesh) {
         expect_differences_of_norms_and_mlps<residual_on_every_rank>(mesh);
         expect_differences_of_norms_and_mlps<residual_over_tp>(mesh);
     });
 }
 
 TEST(differences, linear_layer_with_shared_columns) {
-    on_layer_meshes([](const Mesh& mesh) {
+    on_few_meshes([](const Mesh& mesh) {
         const Partition columns = NamedBlocks::heads({2, 1}, 1).partition(mesh.size(tp));
         ColumnParallelLinear<double, residual_on_every_rank> column(mesh, "column", 2, columns, normal);
         Sharded<double, residual_on_every_rank> x = tokens<decltype(x)>(mesh, 2, 1);
@@ -104,14 +104,14 @@ void expect_differences_of_embedding(const Mesh& mesh) {
 }
 
 TEST(differences, embedding) {
-    on_layer_meshes([](const Mesh& mesh) {
+    on_few_meshes([](const Mesh& mesh) {
         expect_differences_of_embedding<residual_on_every_rank>(mesh);
         expect_differences_of_embedding<residual_over_tp>(mesh);
     });
 }
 
 TEST(differences, cross_entropy) {
-    on_layer_meshes([](const Mesh& mesh) {
+    on_few_meshes([](const Mesh& mesh) {
         const VocabParallelCrossEntropy<double> loss({.smoothing = 0.1});
         const auto labels =
             at_rows({4, 0, -100, 0, 1, 4}, sequences.rows(mesh, token_axes).runs(mesh.rank(token_axes)));

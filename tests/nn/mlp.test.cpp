@@ -84,12 +84,15 @@ TEST(mlp, both_kinds_in_both_placements_are_the_dense_ones_on_every_mesh) {
 
 // Each rank has gates and the ups that go with them, never all gates on the first.
 TEST(mlp, xllm_1616_gate_and_up_are_split_within_each_half) {
-    for (const auto& [hidden, want] : {std::pair(2, "0 2"), std::pair(3, "0-1 3-4")})
-        on_mesh({{tp, 2}}, [hidden = hidden, want = want](const Mesh& mesh) {
+    const auto expect = [](Index hidden, const std::string& inner_of_first, const std::string& hidden_of_first) {
+        on_mesh({{tp, 2}}, [&](const Mesh& mesh) {
             Mlp<float, residual_on_every_rank> mlp(mesh, "mlp", 4, hidden, MlpKind::swiglu, normal, normal);
-            EXPECT_EQ(mlp.parameters()[0].col_partition.runs(0).to_string(), want);
-            EXPECT_EQ(mlp.parameters()[2].row_partition.runs(0).to_string(), hidden == 2 ? "0" : "0-1");
+            EXPECT_EQ(mlp.parameters()[0].col_partition.runs(0).to_string(), inner_of_first);
+            EXPECT_EQ(mlp.parameters()[2].row_partition.runs(0).to_string(), hidden_of_first);
         });
+    };
+    expect(2, "0 2", "0");
+    expect(3, "0-1 3-4", "0-1");
 }
 
 TEST(mlp, keeps_its_input_and_what_the_activation_reads) {

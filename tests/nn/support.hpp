@@ -20,18 +20,28 @@
 
 using Dense = reigen::RowMatrix<double>;
 
-/// Every mesh of up to four ranks that matters to a layer.
-inline void on_layer_meshes(const std::function<void(const reigen::Mesh&)>& body) {
-    using reigen::cp;
-    using reigen::dp;
-    using reigen::tp;
-    const std::vector<std::vector<reigen::MeshAxis>> meshes = {
-        {}, {{tp, 2}}, {{dp, 2}}, {{tp, 3}}, {{tp, 4}}, {{dp, 2}, {tp, 2}}, {{cp, 2}, {tp, 2}}};
+inline void on_meshes(const std::vector<std::vector<reigen::MeshAxis>>& meshes,
+                      const std::function<void(const reigen::Mesh&)>& body) {
     for (const auto& axes : meshes)
         on_mesh(axes, [&](const reigen::Mesh& mesh) {
             SCOPED_TRACE("mesh " + reigen::to_string(axes) + ", rank " + std::to_string(mesh.world().rank()));
             body(mesh);
         });
+}
+
+/// Every mesh of up to four ranks that matters to a layer.
+inline void on_layer_meshes(const std::function<void(const reigen::Mesh&)>& body) {
+    using reigen::cp;
+    using reigen::dp;
+    using reigen::tp;
+    on_meshes({{}, {{tp, 2}}, {{dp, 2}}, {{tp, 3}}, {{tp, 4}}, {{dp, 2}, {tp, 2}}, {{cp, 2}, {tp, 2}}}, body);
+}
+
+/// One mesh each of one, two, three and four ranks, where the body takes many passes.
+inline void on_few_meshes(const std::function<void(const reigen::Mesh&)>& body) {
+    using reigen::cp;
+    using reigen::tp;
+    on_meshes({{}, {{tp, 2}}, {{tp, 3}}, {{cp, 2}, {tp, 2}}}, body);
 }
 
 /// A number that differs with its place and with `which`.
