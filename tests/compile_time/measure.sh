@@ -5,7 +5,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 compiler=${CXX:-c++}
-budget=${1:-6}
+budget=${1:-5}
 TIMEFORMAT=%U
 
 seconds_for() {
