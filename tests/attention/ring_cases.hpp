@@ -103,7 +103,7 @@ inline double score_bound(const ReferenceProblem& p) {
         q = std::max(q, std::abs(x));
     for (const double x : p.k.values)
         k = std::max(k, std::abs(x));
-    return std::max(1.0, p.scale * double(p.q.dim) * q * k / 4);
+    return std::max(1.0, std::abs(p.scale) * double(p.q.dim) * q * k / 4);
 }
 
 /// Every element that this rank holds, at its global index, is within `bound` roundings of the tensor's; infinities are

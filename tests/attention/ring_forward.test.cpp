@@ -59,6 +59,18 @@ TYPED_TEST(ring_attention_of, stripes_of_several_tokens_equals_the_reference) {
     expect_reference<TypeParam>(problem({1, 29, 29, 2, 1, 8, 8}, Mask::causal()), "stripes of 3", 3);
 }
 
+TYPED_TEST(ring_attention_of, a_scale_of_ones_own_equals_the_reference) {
+    for (const double scale : {0.8, -0.3, 0.0}) {
+        ReferenceProblem p = problem({1, 14, 14, 2, 1, 8, 8}, Mask::causal());
+        p.scale = scale;
+        const ReferenceOutput want = reference_attention(p);
+        on_every_world([&](const Communicator& world) {
+            const Divided<TypeParam> parts(ring_of(world), p, SequenceLayout::zigzag);
+            expect_near(parts.attend({p.mask, scale}), want, p, concat("scale ", scale));
+        });
+    }
+}
+
 TYPED_TEST(ring_attention_of, queries_in_another_layout_than_keys_equals_the_reference) {
     const ReferenceProblem p = problem({1, 19, 26, 2, 1, 8, 8}, Mask::causal());
     const ReferenceOutput want = reference_attention(p);

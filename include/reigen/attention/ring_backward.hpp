@@ -79,7 +79,8 @@ void differentiate(const AttentionArguments<S, Where>& arguments, const Attentio
 ///     ring_attention_backward(q, k, v, out, lse, dout, dq, dk, dv);    // dq, dk, dv: heads(...) of what is written
 ///
 /// Keys and values go round again, with the gradients that each rank adds to them, which then come home; those of the
-/// queries stay. dq, dk and dv are overwritten; they may be column blocks of one packed matrix.
+/// queries stay. dq, dk and dv are overwritten; they may be column blocks of one packed matrix, but share no memory with
+/// what is read.
 ///
 /// Shapes      q, k, v as in the forward pass; out, lse its result; dout like out, dlse like lse;
 ///             dq, dk, dv like q, k, v

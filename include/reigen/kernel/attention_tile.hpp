@@ -46,17 +46,24 @@ KeyTile<T> key_tile(HeadsView<const T> k, HeadsView<const T> v, Index b, Index h
 /// Whether rows of contiguous elements are all finite.
 template <class T>
 bool all_finite(Index rows, Index cols, LeftPanel<T> panel) {
-    Packet<T> sum = broadcast<T>(0); // of x 0, which is 0 for finite x and NaN for others
+    constexpr Index chains = 4; // independent ones, since each waits for its own last sum
+    Packet<T> sums[chains];     // of x 0, which is 0 for finite x and NaN for others
+    unrolled<chains>([&](auto n) REIGEN_INLINE_LAMBDA { sums[n] = broadcast<T>(0); });
     T rest = 0;
     for (Index i = 0; i < rows; ++i) {
         const T* const row = panel.data + i * panel.row;
         Index c = 0;
+        for (; c + chains * lanes<T> <= cols; c += chains * lanes<T>)
+            unrolled<chains>([&](auto n) REIGEN_INLINE_LAMBDA {
+                sums[n] = multiply_add<T>(load<T>(row + c + n * lanes<T>), broadcast<T>(0), sums[n]);
+            });
         for (; c + lanes<T> <= cols; c += lanes<T>)
-            sum = multiply_add<T>(load<T>(row + c), broadcast<T>(0), sum);
+            sums[0] = multiply_add<T>(load<T>(row + c), broadcast<T>(0), sums[0]);
         for (; c < cols; ++c)
             rest += row[c] * T(0);
     }
-    return sum_of<T>(sum) + rest == T(0);
+    unrolled<chains - 1>([&](auto n) REIGEN_INLINE_LAMBDA { sums[0] = Eigen::internal::padd(sums[0], sums[n + 1]); });
+    return sum_of<T>(sums[0]) + rest == T(0);
 }
 
 /// sums(c, p) = sum over keys of left(c, key) * weight(key, p) in the order of the products, but leaving out what is

@@ -31,6 +31,14 @@ REIGEN_INLINE Packet<T> select_equal(const Packet<T>& a, const Packet<T>& b, con
     return Eigen::internal::pselect(Eigen::internal::pcmp_eq(a, b), yes, no);
 }
 
+/// 1 where begin <= value < end, 0 elsewhere, lane by lane.
+template <class T>
+REIGEN_INLINE Packet<T> is_in(T value, const Packet<T>& begin, const Packet<T>& end) {
+    using namespace Eigen::internal;
+    const Packet<T> here = broadcast<T>(value);
+    return pand(broadcast<T>(1), pand(pcmp_le(begin, here), pcmp_lt(here, end)));
+}
+
 /// The sum of the lanes.
 template <class T>
 REIGEN_INLINE T sum_of(const Packet<T>& a) {

@@ -97,14 +97,8 @@ class TileMask {
         Index k = 0;
         Index seen = 0;
         positions.next(keys, [&](const Run& run) {
-            for (Index i = 0; i < run.count; ++i, ++k) {
-                const Index here = look_at(sight, run[i], seen_ + k * rows);
-                if (here > 0) {
-                    first_key_ = std::min(first_key_, k);
-                    end_key_ = k + 1;
-                }
-                seen += here;
-            }
+            seen += look_at(sight, run, k);
+            k += run.count;
         });
         return seen == 0 ? Coverage::empty : seen == keys * rows ? Coverage::full : Coverage::mixed;
     }
@@ -114,13 +108,35 @@ class TileMask {
     const T* key(Index k) const { return seen_ + k * rows; }
 
   private:
-    static Index look_at(const PanelSight<panel_rows<T>>& sight, Index position, T* seen) {
-        T count = 0;
+    /// How many positions of a run lie before a bound, which may be far away.
+    static Index positions_before(Index bound, const Run& run) {
+        if (bound <= run.start)
+            return 0;
+        const Index distance = bound - run.start;
+        return std::min(run.count, run.stride == 1 ? distance : (distance + run.stride - 1) / run.stride);
+    }
+
+    /// The keys of one run, of which each row sees those from some one up to some other: numbers small enough for T.
+    /// Gives how many pairs see each other.
+    Index look_at(const PanelSight<panel_rows<T>>& sight, const Run& run, Index first_key) {
+        alignas(64) T begin[rows];
+        alignas(64) T end[rows];
+        Index pairs = 0;
         for (Index i = 0; i < rows; ++i) {
-            seen[i] = T(bool(sight.first[i] <= position) & bool(position <= sight.last[i]));
-            count += seen[i];
+            const Index from = positions_before(sight.first[i], run);
+            const Index to = std::max(from, positions_before(sight.last[i] + 1, run));
+            begin[i] = T(from);
+            end[i] = T(to);
+            pairs += to - from;
+            if (from < to) {
+                first_key_ = std::min(first_key_, first_key + from);
+                end_key_ = std::max(end_key_, first_key + to);
+            }
         }
-        return Index(count);
+        for (Index k = 0; k < run.count; ++k)
+            for (Index i = 0; i < rows; i += lanes<T>)
+                store<T>(seen_ + (first_key + k) * rows + i, is_in<T>(T(k), load<T>(begin + i), load<T>(end + i)));
+        return pairs;
     }
 
     T* seen_;
