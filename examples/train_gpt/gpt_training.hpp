@@ -56,7 +56,8 @@ class GptTraining final : public Training {
         const reigen::Pass pass{.sequences = sequences(1, length)};
         const auto ids = cut(text, {0}, length, rows(pass));
         const auto logits = reigen::redistribute<reigen::replicated>(model_.forward(ids, pass).y);
-        const auto last = logits.local().row(length - 1).template cast<double>();
+        const Index row = *logits.row_runs().find(length - 1); // rows come in the order of the layout
+        const auto last = logits.local().row(row).template cast<double>();
         return {last.begin(), last.end()};
     }
 

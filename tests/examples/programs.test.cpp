@@ -108,3 +108,57 @@ TEST(programs, train_gpt_names_the_text_it_cannot_use) {
 TEST(programs, of_an_option_given_twice_the_last_counts) {
     expect_train_gpt_complains("--verify --ranks 2 --verify --ranks 3 --mesh tp=3 --mesh tp=2", "there are 3");
 }
+
+namespace {
+
+/// Some words that nobody edits meanwhile.
+std::string fixed_text() {
+    const auto file = std::filesystem::temp_directory_path() / "reigen_fixed_text";
+    std::ofstream stream(file);
+    for (int i = 0; i < 200; ++i)
+        stream << "The " << i << "th of " << i * i << " words, and so on.\n";
+    return file.string();
+}
+
+const std::string small_model = " --dtype double --layers 1 --width 24 --heads 6 --kv-heads 2 --context 31 --batch 3 "
+                                "--steps 25 --warm-up 2 --sample 50 --text " +
+                                fixed_text() + ' ';
+
+/// What train_gpt prints, from the line that starts with this word.
+std::string printed_from(const std::string& word, const std::string& options) {
+    const Process process = run_command(train_gpt() + small_model + options);
+    EXPECT_EQ(process.exit_code, 0) << process.err;
+    const auto begin = process.out.find("\n" + word);
+    EXPECT_NE(begin, std::string::npos) << process.out;
+    return process.out.substr(std::min(begin, process.out.size()));
+}
+
+} // namespace
+
+TEST(programs, train_gpt_says_the_same_on_every_mesh_from_the_held_out_loss_to_the_sample) {
+    const std::string one = printed_from("held out", "--csv ''");
+    EXPECT_GE(lines(one.substr(one.find("------------"))).size(), 3U) << one;
+    for (const std::string mesh : {"--ranks 3", "--ranks 4 --mesh dp=2,cp=2 --layout zigzag",
+                                   "--ranks 4 --mesh cp=2,tp=2 --layout striped --sequence-parallel"})
+        EXPECT_EQ(printed_from("held out", "--csv '' " + mesh), one) << mesh;
+}
+
+TEST(programs, train_gpt_writes_a_line_a_step_into_its_csv) {
+    const auto file = (std::filesystem::temp_directory_path() / "reigen_loss.csv").string();
+    run_command(train_gpt() + small_model + "--ranks 2 --sample 0 --csv " + file);
+    std::ifstream stream(file);
+    const auto rows = lines(std::string(std::istreambuf_iterator<char>(stream), {}));
+    ASSERT_EQ(rows.size(), 26U);
+    EXPECT_EQ(rows[0], "step,tokens,loss,learning_rate,gradient_norm,seconds");
+    EXPECT_TRUE(rows[25].starts_with("25,2325,")) << rows[25];
+    for (const std::string& row : rows)
+        EXPECT_EQ(std::count(row.begin(), row.end(), ','), 5) << row;
+    std::filesystem::remove(file);
+}
+
+TEST(programs, the_ledger_lists_every_parameter) {
+    const Process process = run_command(train_gpt() + small_model + "--ranks 3 --sample 0 --csv '' --ledger");
+    for (const std::string name :
+         {"embedding.weight", "blocks.0.attention.qkv.weight", "blocks.0.mlp.down.bias", "norm.scale", "head.weight"})
+        EXPECT_NE(process.out.find("\n" + name), std::string::npos) << name;
+}
