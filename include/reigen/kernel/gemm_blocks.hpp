@@ -34,13 +34,14 @@ struct GemmBlocking {
     static constexpr Index rows = 1024 / TileShape::height * TileShape::height;
     /// Rows of the left factor packed at once.
     static constexpr Index left_rows = 64 / TileShape::height * TileShape::height;
-    /// Up to here the right factor is read where it lies, if its rows are contiguous: 2 times as fast as packing it at
-    /// 1 row, 1.1 times at 16, the same at 24 (k = 1024, n = 4096).
-    static constexpr Index few_rows = 16;
+    /// Up to here the right factor is read where it lies, if its rows are contiguous. Against packing it, in turns in one
+    /// process: at 16, 32 and 64 rows 1.45, 1.29 and 1.14 times as fast where it is 512 x 512; where it is 1024 x 4096,
+    /// 1.8 times at 1 row, 1.15 to 1.35 at 16, 1.01 to 1.11 at 32, no difference seen from 48 on.
+    static constexpr Index few_rows = 64;
     /// Between two rows of a packed left factor: not a power of two, so that they do not share a cache set.
     static constexpr Index left_row_stride = depth + cache_line / Index(sizeof(T));
-    /// A left factor above this many bytes is fetched ahead: 2 to 5% faster at 2048^3, 2% slower at 384^3. One that has
-    /// to be packed from its columns always is: 3% faster at 512^3.
+    /// A left factor above this many bytes is fetched ahead. In turns with not doing so in one process: 3% faster at
+    /// 2048^3, and at 1024^3 where it is packed from its columns; 2% slower at 512^3; no difference seen between.
     static constexpr Index near_bytes = Index(1) << 20;
     /// 80 us at the peak of the machine measured here.
     static constexpr Index multiply_adds_between_polls = Index(lanes<T>) << 19;
@@ -116,7 +117,7 @@ class BlockProduct {
 
     /// k-block after k-block in ascending order.
     void add(Factor a, Factor b, T beta, Strided<T> c) {
-        fetch_ahead_ = a.col_stride != 1 || a.size() * Index(sizeof(From)) > Blocking::near_bytes;
+        fetch_ahead_ = a.size() * Index(sizeof(From)) > Blocking::near_bytes;
         for (Index k = 0; k < a.cols; k += Blocking::depth) {
             const Index depth = std::min(Blocking::depth, a.cols - k);
             const Index next_depth = std::min(Blocking::depth, a.cols - k - depth);

@@ -16,7 +16,8 @@ constexpr Index packets_for(Index columns) {
 }
 
 /// Whole panels, from rows that are contiguous in memory: copied a few rows at a time for all panels, so that reading
-/// follows the rows. Panel by panel it would touch another page with every line.
+/// follows the rows. Panel by panel it would touch another page with every line, and products of 1024^3 to 2048^3 and
+/// 512x4096x1024 take 1 to 2.5% longer.
 template <class T, class From>
 void pack_panels_of_rows(Strided<const From> from, T* to) {
     constexpr Index rows_at_once = 16;

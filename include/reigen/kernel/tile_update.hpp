@@ -85,8 +85,9 @@ REIGEN_INLINE void update_from_registers(Tile<T, TileShape::height, TileShape::w
     });
 }
 
-/// C is fetched while its sums are computed: 5% faster where it lies in the third-level cache. Only the largest tile
-/// has code of its own to store them: all others together would take as long again to compile.
+/// C is fetched while its sums are computed: 2% faster at 2048^3 and 2048x256x1024, no difference seen up to 1024^3.
+/// Only the largest tile has code of its own to store from registers: with all of them a user's file took 4.0 s to
+/// compile instead of 2.6.
 template <class T, int Height, int Width>
 void update_tile(const TileUpdate<T>& job) {
     const Strided<T> c = job.c;
