@@ -34,11 +34,11 @@ struct Options {
     std::string dtype = "float";
 
     // the training
-    Index steps = 150;
-    Index batch = 8;      // sequences of one micro-batch, over all ranks
+    Index steps = 600;
+    Index batch = 4;      // sequences of one micro-batch, over all ranks
     Index accumulate = 1; // micro-batches of one step
-    double learning_rate = 3e-3;
-    Index warm_up = 20;
+    double learning_rate = 2e-3;
+    Index warm_up = 50;
     double weight_decay = 0.1;
     double clip = 1;
     std::uint64_t seed = 1;
