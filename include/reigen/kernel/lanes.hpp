@@ -77,6 +77,39 @@ REIGEN_INLINE Lanes<T> square_root(Lanes<T> a) {
 template <class T>
 inline constexpr T largest_exponent = std::numeric_limits<T>::digits > 24 ? T(709) : T(88);
 
+/// Whether `fused` rounds once.
+inline constexpr bool has_fused_multiply_add =
+#if defined(__FMA__) || defined(__aarch64__)
+    true;
+#else
+    false;
+#endif
+
+/// A number cut into two of half its digits each, whose products are exact.
+template <class Number>
+struct Halves {
+    Number high;
+    Number low;
+
+    Halves(Number number, Number splitter)
+        : high(number * splitter - (number * splitter - number)), low(number - high) {}
+};
+
+/// x y - product, what rounding took from the product x y.
+///
+/// Source  without a fused multiply-add: Dekker, "A floating-point technique for extending the available precision",
+///         Numerische Mathematik 18, 1971
+template <class T>
+REIGEN_INLINE Lanes<T> product_error(Lanes<T> x, Lanes<T> y, Lanes<T> product) {
+    if constexpr (has_fused_multiply_add) {
+        return fused(x, y, Lanes<T>::all(0) - product);
+    } else {
+        const auto splitter = Lanes<T>::all(sizeof(T) == 4 ? T(4097) : T(134217729));
+        const Halves<Lanes<T>> a(x, splitter), b(y, splitter);
+        return a.low * b.low + (a.low * b.high + (a.high * b.low + (a.high * b.high - product)));
+    }
+}
+
 /// e^a for a <= largest_exponent; exactly 0 below -largest_exponent, at -infinity too; NaN for NaN. a log2(e) is taken
 /// in two parts, so that the error does not grow with a.
 template <class T>
@@ -86,7 +119,7 @@ REIGEN_INLINE Lanes<T> exp(Lanes<T> a) {
     constexpr double ln_2 = 0.693147180559945309417;
     const auto x = max(a, Lanes<T>::all(-largest_exponent<T>));
     const auto t = x * Lanes<T>::all(T(log2_e));
-    const auto rest = fused(x, Lanes<T>::all(T(log2_e)), Lanes<T>::all(0) - t);
+    const auto rest = product_error(x, Lanes<T>::all(T(log2_e)), t);
     const auto small = fused(x, Lanes<T>::all(T(log2_e_rest)), rest) * Lanes<T>::all(T(ln_2));
     const Lanes<T> power = {exp2<T>(t.packet)};
     return fused(power, small, power);
