@@ -57,7 +57,7 @@ class GptTraining final : public Training {
         const auto ids = cut(text, {0}, length, rows(pass));
         const auto logits = reigen::redistribute<reigen::replicated>(model_.forward(ids, pass).y);
         const Index row = *logits.row_runs().find(length - 1); // rows come in the order of the layout
-        const auto last = logits.local().row(row).template cast<double>();
+        const Eigen::VectorXd last = logits.local().row(row).template cast<double>();
         return {last.begin(), last.end()};
     }
 
