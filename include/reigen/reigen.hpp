@@ -20,6 +20,7 @@
 #include <reigen/comm/matrix.hpp>
 #include <reigen/comm/mesh.hpp>
 #include <reigen/comm/threads.hpp>
+#include <reigen/comm/wrapper.hpp>
 
 #include <reigen/layout/blocks.hpp>
 #include <reigen/layout/ledger.hpp>

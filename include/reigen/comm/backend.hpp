@@ -14,6 +14,7 @@ struct Traffic {
     Index messages = 0;
     Index bytes = 0;
 
+    Traffic operator+(Traffic more) const { return {messages + more.messages, bytes + more.bytes}; }
     Traffic operator-(Traffic before) const { return {messages - before.messages, bytes - before.bytes}; }
     bool operator==(const Traffic&) const = default;
 };
@@ -48,8 +49,8 @@ class Message : public Started {
 
 /// A way for ranks to exchange bytes; `Communicator` is its face.
 ///
-/// A new backend gives rank, size, start_message and split. A wrapper holds another backend and overrides what it
-/// wants to see: with start_collective left alone, every collective comes past its start_message as messages.
+/// A new backend gives rank, size, start_message and split. With start_collective left alone, every collective comes
+/// past its start_message as messages.
 /// Arguments are validated and ordered by `Communicator`; one thread of a rank uses a backend.
 class Backend {
   public:
@@ -77,7 +78,7 @@ class Backend {
     /// `start_message`, counted.
     std::unique_ptr<Message> message(const Operation& operation);
 
-    Traffic traffic() const { return traffic_; }
+    virtual Traffic traffic() const { return traffic_; }
 
   private:
     Traffic traffic_;

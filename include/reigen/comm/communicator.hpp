@@ -168,6 +168,9 @@ class Communicator final {
     /// Whether an operation here ended in a way that leaves the group without a common order; everything throws then.
     bool failed() const { return !state_->failure.empty(); }
 
+    /// What it stands on, for backends that wrap another.
+    const std::shared_ptr<Backend>& backend() const { return state_->backend; }
+
     /// Whether both are handles of the same communicator.
     bool operator==(const Communicator&) const = default;
 
