@@ -16,11 +16,11 @@
 #include <reigen/kernel/attention_forward.hpp>
 #include <reigen/kernel/gemm.hpp>
 
+#include <reigen/comm/checked.hpp>
 #include <reigen/comm/communicator.hpp>
 #include <reigen/comm/matrix.hpp>
 #include <reigen/comm/mesh.hpp>
 #include <reigen/comm/threads.hpp>
-#include <reigen/comm/wrapper.hpp>
 
 #include <reigen/layout/blocks.hpp>
 #include <reigen/layout/ledger.hpp>

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,7 @@ void on_every_world(const WorldBody& body) {
 }
 
 int main(int argc, char** argv) {
+    setenv("REIGEN_CHECKED", "1", false);
     testing::InitGoogleTest(&argc, argv);
     return reigen::mpi_main(argc, argv, run_tests);
 }

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace {
 constexpr reigen::ThreadOptions options = {.deadline = 60};
 }
@@ -28,6 +30,7 @@ void on_every_world(const WorldBody& body) {
 }
 
 int main(int argc, char** argv) {
+    setenv("REIGEN_CHECKED", "1", false);
     testing::InitGoogleTest(&argc, argv);
     return RUN_ALL_TESTS();
 }

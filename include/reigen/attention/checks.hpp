@@ -53,5 +53,20 @@ void check_attention(const char* caller, const Heads<S, Where>& q, const Heads<S
     require(std::isfinite(options.scale.value_or(0)), caller, ": scale is ", *options.scale);
 }
 
+/// Has the ranks of the ring compare, where they compare, what decides which of them sends what.
+template <class S, Placement Where>
+void agree_on_attention(const char* caller, const Heads<S, Where>& q, const Heads<S, Where>& k,
+                        const Heads<S, Where>& v, const AttentionOptions& options) {
+    k.ring().agree(caller, [&] {
+        const auto layout = [](const Sequences& sequences) {
+            return concat(to_string(sequences.layout), " in stripes of ", sequences.stripe);
+        };
+        return std::vector<Field>{{"q:", describe_heads(q)},           {"k:", describe_heads(k)},
+                                  {"v:", describe_heads(v)},           {"layout", layout(q.sequences())},
+                                  {"keys", layout(k.sequences())},     {"mask", to_string(options.mask)},
+                                  {"scale", options.scale.value_or(0)}};
+    });
+}
+
 } // namespace detail
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

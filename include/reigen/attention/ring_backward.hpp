@@ -115,6 +115,7 @@ void ring_attention_backward(
     detail::check_gradient("dv", dv, values);
     if (queries.view().heads == 0) // nor does any other rank of this ring have any
         return;
+    detail::agree_on_attention("ring_attention_backward", queries, keys, values, options);
     const auto over_queries = [&](const auto& x) {
         return heads(ShardedView<const S, Where>(x.view()), queries.sequences(), value_dim).view();
     };

@@ -37,6 +37,7 @@ Attended<S, Where> attend(const Heads<const S, Where>& q, const Heads<const S, W
     Attended<S, Where> result = {for_each_query_head<S>(q, v.head_dim()), for_each_query_head<Accumulator<S>>(q, 1)};
     if (q.view().heads == 0) // nor does any other rank of this ring have any
         return result;
+    agree_on_attention("ring_attention", q, k, v, options);
     const ScoreRule rule = options.rule(q.head_dim(), q.sequences().length, k.sequences().length);
     const TravellingKeys<S, Where> keys(q, k, v, rule);
     AttentionState<S> state(q.view(), q.positions(), k.view().heads, v.head_dim(), rule);

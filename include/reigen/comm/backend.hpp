@@ -72,6 +72,9 @@ class Backend {
     /// Collective: one group a colour. `members` are the ranks of this rank's colour, in their new order.
     virtual std::shared_ptr<Backend> split(int color, std::span<const int> members) = 0;
 
+    /// Whether collectives are compared before they begin, so that it is worth telling what else must be alike.
+    virtual bool compares() const { return false; }
+
     /// Whether a receive from this rank may read the sender's memory in place.
     virtual bool lends(int peer) const { return static_cast<void>(peer), false; }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/comm/backend.hpp>
+#include <reigen/comm/claim.hpp>
 #include <reigen/comm/pending.hpp>
 #include <reigen/comm/registry.hpp>
 #include <reigen/comm/self.hpp>
@@ -9,9 +10,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+
 #include <memory>
 #include <ranges>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -104,6 +107,26 @@ class Communicator final {
 
     /// Returns when every rank has come. Collective.
     void barrier() const { run(Operation{}); }
+
+    /// Makes sure that all ranks have the same fields(), a std::vector<Field>: what an algorithm made of messages calls
+    /// before the first of them, with the sizes that decide who sends what. Collective where the communicator is
+    /// `checked`; where it is not, nothing, and `fields` is not called.
+    ///
+    ///     ranks.agree("shift", [&] { return std::vector<Field>{{"tokens", tokens}, {"width", width}}; });
+    ///
+    /// Throws  DisagreementError, the same on every rank
+    template <class Fields>
+    void agree(const char* name, const Fields& fields) const {
+        if (!state_->backend->compares())
+            return;
+        std::string claim = name;
+        for (const char* between = " of "; const Field& field : fields())
+            claim += std::exchange(between, ", ") + field.text;
+        Operation operation;
+        operation.call = Call::agree;
+        operation.claim = claim;
+        run(operation);
+    }
 
     /// The ranks of equal `color` (>= 0) as a group, ordered by `key`, then by rank. Collective. Inherits the deadline.
     Communicator split(int color, int key) const;
@@ -306,6 +329,7 @@ class Communicator final {
     }
 
     void run(Operation operation) const {
+        operation.blocks = true;
         const bool collective = prepare(operation);
         detail::wait(*detail::start(std::make_shared<detail::Task>(), state_, collective, operation));
     }

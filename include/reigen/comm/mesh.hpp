@@ -44,6 +44,7 @@ class Mesh {
     /// Throws  ArgumentError where the sizes do not multiply to the ranks of `world`, or an axis is repeated or unknown
     Mesh(const Communicator& world, std::span<const MeshAxis> axes) {
         check(world, axes);
+        world.agree("Mesh", [&] { return std::vector<Field>{{"axes", to_string(axes)}}; });
         auto state = std::make_shared<State>();
         state->world = world;
         state->axes.assign(axes.begin(), axes.end());

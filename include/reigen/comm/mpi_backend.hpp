@@ -1,6 +1,6 @@
 #pragma once
 
-#include <reigen/comm/communicator.hpp>
+#include <reigen/comm/checked.hpp>
 #include <reigen/comm/mpi_call.hpp>
 #include <reigen/comm/mpi_message.hpp>
 
@@ -74,7 +74,7 @@ inline Communicator mpi_communicator(MPI_Comm comm, MpiOptions options = {}) {
             "its main thread only (thread level below MPI_THREAD_SERIALIZED), and this is another thread");
     MPI_Comm duplicate = MPI_COMM_NULL;
     detail::mpi_check(MPI_Comm_dup(comm, &duplicate), "MPI_Comm_dup");
-    return Communicator(std::make_shared<MpiBackend>(duplicate, options));
+    return Communicator(detail::as_environment_says(std::make_shared<MpiBackend>(duplicate, options)));
 }
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -12,6 +12,7 @@
 #include <ranges>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -29,15 +30,21 @@ enum class Call : std::uint8_t {
     reduce_scatter,
     broadcast,
     all_to_all,
-    barrier
+    barrier,
+    agree
 };
+
+inline const char* to_string(Reduction reduction) {
+    constexpr const char* names[] = {"sum", "max", "min"};
+    return names[int(reduction)];
+}
 
 /// The element types that travel.
 enum class DataType : std::uint8_t { float32, float64, bf16, int8, int16, int32, int64, uint8, uint16, uint32, uint64 };
 
 inline const char* to_string(Call call) {
-    constexpr const char* names[] = {"send",           "receive",   "all_reduce", "all_gather",
-                                     "reduce_scatter", "broadcast", "all_to_all", "barrier"};
+    constexpr const char* names[] = {"send",      "receive",    "all_reduce", "all_gather", "reduce_scatter",
+                                     "broadcast", "all_to_all", "barrier",    "agree"};
     return names[int(call)];
 }
 
@@ -110,14 +117,17 @@ struct Operation {
     int peer = 0;                    // the other rank of a message, the root of a broadcast
     int tag = 0;                     // of a message; of a collective its order number on the communicator
     bool lend = false;               // a receive that only wants to read: the sender's memory will do (`Message`)
+    bool blocks = false;             // whether the rank waits for its end before it does anything else
     std::optional<Call> part_of;     // the collective that a message belongs to
+    std::string_view claim;          // agree: what the ranks are to have in common; until the starting call returns
 };
 
 /// "all_reduce of 24 float", "receive of 3 int32, tag 7", "receive of 8 float for all_reduce".
 inline std::string to_string(const Operation& operation) {
     const auto text = [&](Call call, Index size) {
-        return call == Call::barrier ? std::string("barrier")
-                                     : concat(to_string(call), " of ", size, ' ', to_string(operation.type));
+        return call == Call::barrier || call == Call::agree
+                   ? std::string(to_string(call))
+                   : concat(to_string(call), " of ", size, ' ', to_string(operation.type));
     };
     const Index size = std::max(operation.in_size, operation.out_size);
     if (operation.part_of)

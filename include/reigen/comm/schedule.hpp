@@ -254,6 +254,8 @@ inline Schedule schedule(const Operation& operation, int rank, int size) {
         return schedules::all_to_all(rank, size, operation.parts, operation.in_parts);
     case Call::barrier:
         return schedules::barrier(rank, size);
+    case Call::agree:
+        return {};
     case Call::send:
     case Call::receive:
         break;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <reigen/comm/communicator.hpp>
+#include <reigen/comm/checked.hpp>
 #include <reigen/comm/thread_backend.hpp>
 
 #include <chrono>
@@ -51,7 +51,7 @@ class ThreadRun {
 
     void run_rank(int rank) noexcept {
         try {
-            const Communicator world(std::make_shared<ThreadBackend>(hub_, rank));
+            const Communicator world(as_environment_says(std::make_shared<ThreadBackend>(hub_, rank)));
             world.set_deadline(options_.deadline);
             body_(world);
         } catch (...) {

@@ -20,6 +20,7 @@ class Wrapper : public Backend {
 
     int rank() const override { return inner_->rank(); }
     int size() const override { return inner_->size(); }
+    bool compares() const override { return inner_->compares(); }
     bool lends(int peer) const override { return inner_->lends(peer); }
 
     std::unique_ptr<Message> start_message(const Operation& operation) override {
@@ -29,6 +30,9 @@ class Wrapper : public Backend {
     std::unique_ptr<Started> start_collective(const Operation& operation) override {
         return inner_->start_collective(operation);
     }
+
+    /// What it stands on.
+    const std::shared_ptr<Backend>& wrapped() const { return inner_; }
 
     Traffic traffic() const override { return Backend::traffic() + inner_->traffic(); }
 

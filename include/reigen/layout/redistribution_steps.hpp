@@ -228,8 +228,18 @@ Part<T> pad(const Step& step, const Part<T>& part) {
     return {std::move(result), step.to};
 }
 
+/// Has the ranks compare the whole matrices, where they compare: the messages alone would tell sizes of parts.
+inline void agree(const Step& step) {
+    step.communicator().agree("redistribute", [&] {
+        return std::vector<Field>{{"shape", shape(step.from.rows(), step.from.cols())},
+                                  {"from", to_string(step.from.placement)},
+                                  {"to", to_string(step.to.placement)}};
+    });
+}
+
 template <class T>
 Pending<T> start(const Step& step, Part<T> part) {
+    agree(step);
     switch (step.move) {
     case Move::all_reduce:
         return step.communicator().start_all_reduce(std::move(part).take(step.from));
@@ -260,8 +270,10 @@ Part<T> run(const Step& step, Part<T> part) {
         return move_locally(step, part);
     if (step.move == Move::pad)
         return pad(step, part);
-    if (step.move == Move::all_gather && is_concatenation(step.to, step.from, step.group))
+    if (step.move == Move::all_gather && is_concatenation(step.to, step.from, step.group)) {
+        agree(step);
         return all_gather_in_place(step, part);
+    }
     return finish(step, start(step, std::move(part)).wait());
 }
 

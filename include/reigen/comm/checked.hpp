@@ -1,0 +1,224 @@
+#pragma once
+
+#include <reigen/comm/roll_call.hpp>
+#include <reigen/comm/wrapper.hpp>
+
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+namespace detail {
+
+/// "rank 0, 2: barrier; rank 1: broadcast of 4 float from rank 0": who says what.
+inline std::string who_says_what(const RollCallRound& round, int size) {
+    std::map<std::uint64_t, std::string> who; // by what they say
+    std::vector<const ClaimRecord*> sayings;  // in the order of the first rank
+    for (int rank = 0; rank < size; ++rank) {
+        const ClaimRecord& claim = round.claim(rank);
+        std::string& ranks = who[claim.hash];
+        if (ranks.empty())
+            sayings.push_back(&claim);
+        ranks += concat(ranks.empty() ? "rank " : ", ", rank);
+    }
+    std::string all;
+    for (const ClaimRecord* const claim : sayings)
+        all += concat(all.empty() ? "" : "; ", who[claim->hash], ": ", claim->text);
+    return all;
+}
+
+/// A collective that begins with a roll call; what all ranks agree on then goes its way.
+///
+///     claims -> (all_to_all: verdicts on the pairs' parts) -> the operation itself
+class CheckedCollective final : public Started {
+  public:
+    struct Group {
+        std::shared_ptr<RollCall> roll_call;
+        std::uint64_t id;
+        std::span<const int> members;
+        int rank;
+        Backend* backend;
+        std::uint64_t number; // of the collective in its group
+    };
+
+    CheckedCollective(const Group& group, const Operation& operation)
+        : roll_call_(group.roll_call),
+          id_(group.id),
+          members_(group.members.begin(), group.members.end()),
+          rank_(group.rank),
+          number_(group.number),
+          backend_(*group.backend),
+          operation_(operation),
+          claim_(claim_of(operation)),
+          parts_(operation.parts.begin(), operation.parts.end()),
+          in_parts_(operation.in_parts.begin(), operation.in_parts.end()),
+          claims_(round(0)),
+          verdicts_(round(1)) {
+        operation_.parts = parts_;
+        operation_.in_parts = in_parts_;
+        claims_.start([this](int member) { return record_for(member); }, operation.blocks);
+    }
+
+    bool advance() override {
+        if (stage_ == Stage::claims && claims_.advance()) {
+            compare(claims_, "call");
+            stage_ = operation_.call == Call::all_to_all ? Stage::verdicts : Stage::operation;
+            if (stage_ == Stage::verdicts)
+                verdicts_.start([text = verdict()](int) { return ClaimRecord::of(text); }, operation_.blocks);
+        }
+        if (stage_ == Stage::verdicts && verdicts_.advance()) {
+            compare(verdicts_, "exchange");
+            stage_ = Stage::operation;
+        }
+        if (stage_ != Stage::operation)
+            return false;
+        if (operation_.call == Call::agree)
+            return true;
+        if (!started_)
+            started_ = backend_.start_collective(operation_);
+        return started_->advance();
+    }
+
+    bool revoke() noexcept override {
+        const bool claims = claims_.revoke();
+        const bool verdicts = verdicts_.revoke();
+        return (!started_ || started_->revoke()) && claims && verdicts;
+    }
+
+    std::string waits_for() const override {
+        if (started_)
+            return started_->waits_for();
+        return concat((stage_ == Stage::claims ? claims_ : verdicts_).missing(), " to call ", claim_, " too");
+    }
+
+  private:
+    enum class Stage : std::uint8_t { claims, verdicts, operation };
+
+    RollCallRound round(int second) const {
+        return {roll_call_, id_, 2 * number_ + std::uint64_t(second), members_, rank_};
+    }
+
+    ClaimRecord record_for(int member) const {
+        ClaimRecord record = ClaimRecord::of(claim_);
+        if (operation_.call == Call::all_to_all) {
+            record.gives = parts_[std::size_t(member)];
+            record.takes = in_parts_[std::size_t(member)];
+        }
+        return record;
+    }
+
+    /// What this rank finds of the parts that it exchanges with each other one.
+    std::string verdict() const {
+        for (int member = 0; member < int(members_.size()); ++member) {
+            const Index takes = in_parts_[std::size_t(member)];
+            const auto gives = member == rank_ ? takes : claims_.claim(member).gives;
+            if (gives != takes)
+                return concat("takes ", takes, " elements from rank ", member, ", which gives ", gives);
+        }
+        return "takes what the others give";
+    }
+
+    void compare(const RollCallRound& round, const char* verb) const {
+        bool equal = true;
+        for (int member = 1; member < int(members_.size()); ++member)
+            equal = equal && round.claim(member).hash == round.claim(0).hash;
+        if (!equal)
+            throw DisagreementError(concat("the ranks ", verb, " different things, in collective ", number_,
+                                           " of this group of ", members_.size(), ": ",
+                                           who_says_what(round, int(members_.size()))));
+    }
+
+    std::shared_ptr<RollCall> roll_call_;
+    std::uint64_t id_;
+    std::vector<int> members_;
+    int rank_;
+    std::uint64_t number_;
+    Backend& backend_;
+    Operation operation_;
+    std::string claim_;
+    std::vector<Index> parts_;
+    std::vector<Index> in_parts_;
+    RollCallRound claims_;
+    RollCallRound verdicts_;
+    Stage stage_ = Stage::claims;
+    std::unique_ptr<Started> started_;
+};
+
+} // namespace detail
+
+/// Compares what the ranks call, before each collective and in each `agree`; see `checked`.
+class Checked final : public Wrapper {
+  public:
+    /// `roll_call`: a group of the same ranks for messages of this object's own.
+    Checked(std::shared_ptr<Backend> inner, std::shared_ptr<Backend> roll_call)
+        : Wrapper(std::move(inner)),
+          roll_call_(std::make_shared<detail::RollCall>(std::move(roll_call))),
+          members_(std::size_t(size())) {
+        std::iota(members_.begin(), members_.end(), 0);
+    }
+
+    bool compares() const override { return true; }
+
+    std::unique_ptr<Started> start_collective(const Operation& operation) override {
+        return std::make_unique<detail::CheckedCollective>(
+            detail::CheckedCollective::Group{roll_call_, id_, members_, rank(), &inner(), roll_call_->begin(id_)},
+            operation);
+    }
+
+    std::shared_ptr<Backend> split(int color, std::span<const int> members) override {
+        const std::uint64_t id = (detail::Hash() << id_ << splits_++ << color).value();
+        return std::shared_ptr<Checked>(new Checked(inner().split(color, members), *this, members, id));
+    }
+
+  private:
+    Checked(std::shared_ptr<Backend> inner, const Checked& parent, std::span<const int> members, std::uint64_t id)
+        : Wrapper(std::move(inner)), roll_call_(parent.roll_call_), id_(id) {
+        for (const int member : members)
+            members_.push_back(parent.members_[std::size_t(member)]);
+    }
+
+    std::shared_ptr<detail::RollCall> roll_call_;
+    std::vector<int> members_; // by their rank in the roll call
+    std::uint64_t id_ = 0;     // the same on all members
+    std::uint64_t splits_ = 0;
+};
+
+/// The same ranks, and all groups split off from them, with every collective checked before it begins: operation,
+/// element type, reduction, sizes, parts and root, its order, and the sizes that algorithms made of messages `agree` on.
+///
+/// Where they differ, every rank of the group throws the same `DisagreementError`, which lists what each rank called,
+/// and the communicator has failed. A rank that calls into one group while a member of it waits for this rank in
+/// another one throws too, and so does that member, where both wait for nothing else. What no rank has called is found
+/// by the deadline alone. Setting REIGEN_CHECKED=1 in the environment has `run_threads`, `mpi_main` and
+/// `mpi_communicator` check without a line of code.
+///
+/// Cost        P - 1 messages of 512 bytes a rank before each collective (all_to_all: twice); not counted in `traffic`
+/// Collective  over `communicator`, which stays as it is, with messages of its own
+inline Communicator checked(const Communicator& communicator) {
+    Backend& backend = *communicator.backend();
+    Communicator result(std::make_shared<Checked>(detail::same_group(backend), detail::same_group(backend)));
+    result.set_deadline(communicator.deadline());
+    return result;
+}
+
+namespace detail {
+
+/// A backend as the environment wants it. Collective where that is to be checked.
+inline std::shared_ptr<Backend> as_environment_says(std::shared_ptr<Backend> backend) {
+    const char* const wanted = std::getenv("REIGEN_CHECKED");
+    if (wanted == nullptr || std::string_view(wanted).empty() || std::string_view(wanted) == "0")
+        return backend;
+    auto roll_call = same_group(*backend);
+    return std::make_shared<Checked>(std::move(backend), std::move(roll_call));
+}
+
+} // namespace detail
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET
