@@ -11,14 +11,14 @@ packages_for() {
     case $1 in
         library) echo g++ cmake ninja-build libeigen3-dev libopenmpi-dev openmpi-bin ;;
         examples) echo libcli11-dev ;;
-        tests) echo libgtest-dev ;;
+        tests) echo libgtest-dev nlohmann-json3-dev ;;
         bench) echo libbenchmark-dev libcli11-dev ;;
         checks) echo clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 shellcheck ;;
     esac
 }
 
 elsewhere="g++ 12 or clang 16 (or newer), CMake 3.25, Ninja, Eigen 3.4, an MPI 3.1 (optional), and CLI11 for the
-examples, GoogleTest for the tests, Google Benchmark for the benchmarks"
+examples, GoogleTest and nlohmann-json for the tests, Google Benchmark for the benchmarks"
 
 # A tool counts as installed however it came here; a library where the package is.
 is_installed() {

@@ -8,6 +8,7 @@
 # NAME runs the command on so many ranks under mpirun.
 
 find_package(GTest REQUIRED)
+find_package(nlohmann_json 3 REQUIRED)
 
 set(REIGEN_MPI_TEST_RANKS 1 2 3 4)
 

@@ -21,6 +21,7 @@
 #include <reigen/comm/matrix.hpp>
 #include <reigen/comm/mesh.hpp>
 #include <reigen/comm/threads.hpp>
+#include <reigen/comm/trace.hpp>
 
 #include <reigen/layout/blocks.hpp>
 #include <reigen/layout/ledger.hpp>

@@ -33,6 +33,9 @@ class Started {
     /// Takes it back; true when nobody will touch its memory any more.
     virtual bool revoke() noexcept = 0;
 
+    /// The rank waits for it from now on, doing nothing else, or no longer: for those who account for its time.
+    virtual void waiting(bool begins) noexcept { static_cast<void>(begins); }
+
     /// Whom it waits for, in what: "rank 1 in receive of 4 float, tag 0".
     virtual std::string waits_for() const = 0;
 };
@@ -66,7 +69,8 @@ class Backend {
     /// tags arrive in the order in which they were started.
     virtual std::unique_ptr<Message> start_message(const Operation& operation) = 0;
 
-    /// Starts a collective; unless overridden, the schedule of `schedule.hpp` over `start_message`.
+    /// Starts a collective; unless overridden, the schedule of `schedule.hpp` over the messages of this backend, or of
+    /// the one around it that asks for them (`Operation::messages`).
     virtual std::unique_ptr<Started> start_collective(const Operation& operation);
 
     /// Collective: one group a colour. `members` are the ranks of this rank's colour, in their new order.

@@ -129,7 +129,20 @@ class Communicator final {
     }
 
     /// The ranks of equal `color` (>= 0) as a group, ordered by `key`, then by rank. Collective. Inherits the deadline.
-    Communicator split(int color, int key) const;
+    Communicator split(int color, int key, const std::string& name = {}) const;
+
+    /// What traces and tables call it: "world" unless named, "NAME/split" for a part of NAME that was given no name.
+    const std::string& name() const {
+        static const std::string world = "world";
+        return name_ != nullptr ? *name_ : world;
+    }
+
+    /// Another handle of the same communicator, under another name.
+    Communicator named(const std::string& name) const {
+        Communicator handle = *this;
+        handle.name_ = &*state_->names.insert(name).first;
+        return handle;
+    }
 
     // Started operations own their buffers until they are done. Any number may be in flight and be waited for in any
     // order; every rank starts the collectives in the same order.
@@ -195,7 +208,7 @@ class Communicator final {
     const std::shared_ptr<Backend>& backend() const { return state_->backend; }
 
     /// Whether both are handles of the same communicator.
-    bool operator==(const Communicator&) const = default;
+    bool operator==(const Communicator& other) const { return state_ == other.state_; }
 
   private:
     template <class In>
@@ -322,6 +335,7 @@ class Communicator final {
                 operation.in_size, " elements");
         require(operation.out != nullptr || operation.out_size == 0, to_string(operation.call), ": null data, ",
                 operation.out_size, " elements");
+        operation.group = name();
         const bool collective = operation.call != Call::send && operation.call != Call::receive;
         if (collective)
             operation.tag = max_tag + 1 + int(state_->order++ & max_tag);
@@ -343,9 +357,10 @@ class Communicator final {
     }
 
     std::shared_ptr<detail::CommunicatorState> state_;
+    const std::string* name_ = nullptr; // among the state's; none: "world"
 };
 
-inline Communicator Communicator::split(int color, int key) const {
+inline Communicator Communicator::split(int color, int key, const std::string& name) const {
     require(color >= 0, "split: color ", color, "; want 0 or more");
     struct Member {
         int key, rank;
@@ -364,7 +379,7 @@ inline Communicator Communicator::split(int color, int key) const {
         members.push_back(member.rank);
     Communicator child(state_->backend->split(color, members));
     child.set_deadline(deadline());
-    return child;
+    return child.named(name.empty() ? this->name() + "/split" : name);
 }
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

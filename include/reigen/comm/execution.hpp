@@ -136,6 +136,7 @@ class Execution final : public Started {
         message.peer = transfer.peer;
         message.tag = operation_.tag;
         message.part_of = operation_.call;
+        message.group = operation_.group;
         return message;
     }
 
@@ -188,7 +189,7 @@ class Execution final : public Started {
 };
 
 inline std::unique_ptr<Started> Backend::start_collective(const Operation& operation) {
-    return std::make_unique<Execution>(*this, operation);
+    return std::make_unique<Execution>(operation.messages != nullptr ? *operation.messages : *this, operation);
 }
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

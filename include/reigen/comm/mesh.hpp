@@ -60,7 +60,8 @@ class Mesh {
     const Communicator& world() const { return state_->world; }
     const std::vector<MeshAxis>& axes() const { return state_->axes; }
 
-    /// The ranks that differ from this one in these axes only, numbered in mesh order.
+    /// The ranks that differ from this one in these axes only, numbered in mesh order. Named after those of the axes
+    /// that have more than one rank: "dp|tp".
     const Communicator& operator[](Axes axes) const {
         const Axes group = state_->present(axes);
         return group == Axes::none ? state_->alone : state_->groups.at(group);
@@ -158,9 +159,10 @@ class Mesh {
     static Communicator group_of(const State& state, Axes group) {
         const Communicator& world = state.world;
         if (state.size(group) == world.size())
-            return world;
+            return world.named(to_string(group));
         const Axes others = dp | pp | cp | tp | ep;
-        return world.split(state.number(world.rank(), others - group), state.number(world.rank(), group));
+        return world.split(state.number(world.rank(), others - group), state.number(world.rank(), group),
+                           to_string(group));
     }
 
     std::shared_ptr<const State> state_;

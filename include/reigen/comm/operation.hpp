@@ -100,6 +100,8 @@ inline Index size_of(DataType type) {
     return sizes[int(type)];
 }
 
+class Backend;
+
 /// One call with its types erased: what a backend, and whatever wraps a backend, sees of it.
 ///
 /// Sizes and parts count elements. The memory stays valid until the operation is done; `parts` and `in_parts` only
@@ -120,6 +122,8 @@ struct Operation {
     bool blocks = false;             // whether the rank waits for its end before it does anything else
     std::optional<Call> part_of;     // the collective that a message belongs to
     std::string_view claim;          // agree: what the ranks are to have in common; until the starting call returns
+    std::string_view group;          // the name of the communicator it was called on, which outlives the operation
+    Backend* messages = nullptr;     // who carries the messages of a schedule; none: the backend that runs it
 };
 
 /// "all_reduce of 24 float", "receive of 3 int32, tag 7", "receive of 8 float for all_reduce".

@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -24,9 +25,10 @@ inline double seconds_since(Clock::time_point start) {
 /// What the copies of one `Communicator` share.
 struct CommunicatorState {
     std::shared_ptr<Backend> backend;
-    double deadline = 300; // seconds, 0 = none
-    unsigned order = 0;    // collectives started so far
-    std::string failure;   // why nothing more can be done here
+    double deadline = 300;       // seconds, 0 = none
+    unsigned order = 0;          // collectives started so far
+    std::string failure;         // why nothing more can be done here
+    std::set<std::string> names; // of its handles: what operations refer to
 
     void fail(const std::string& why) {
         if (failure.empty())
@@ -88,6 +90,7 @@ class Task {
     const std::exception_ptr& failure() const { return failure_; }
     const CommunicatorState& state() const { return *state_; }
     std::string waits_for() const { return started_->waits_for(); }
+    void waiting(bool begins) noexcept { started_->waiting(begins); }
 
   private:
     std::shared_ptr<CommunicatorState> state_;
@@ -180,10 +183,11 @@ inline void rest(double waited) {
         concat("rank ", backend.rank(), " of ", backend.size(), " waited ", waited, " s for ", task.waits_for()))));
 }
 
-/// Moves everything of this rank until the task is done; throws what ended it, or `TimeoutError` at the deadline.
-inline void wait(Task& task) {
+/// Moves everything of this rank until the task is done, by itself or at the deadline.
+inline void advance_until_done(Task& task) {
     const auto start = Clock::now();
     const double deadline = task.state().deadline;
+    task.waiting(true);
     while (!task.done()) {
         registry().advance();
         if (task.done())
@@ -193,6 +197,13 @@ inline void wait(Task& task) {
             end_by_deadline(task, waited);
         rest(waited);
     }
+    task.waiting(false);
+}
+
+/// Waits for the end of the task; throws what ended it, or `TimeoutError` at the deadline.
+inline void wait(Task& task) {
+    if (!task.done())
+        advance_until_done(task);
     registry().drop_finished();
     if (task.failure())
         std::rethrow_exception(task.failure());

@@ -12,8 +12,8 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
 /// A backend over another one, which it passes everything on to: the base of those that check, record or disturb.
 ///
-/// `start_collective` hands the whole call on, so that a backend with collectives of its own keeps them; a wrapper that
-/// wants to see their messages instead overrides it with `Backend::start_collective`.
+/// `start_collective` hands the whole call on, so that a backend with collectives of its own keeps them. A wrapper that
+/// wants to see the messages of the others sets `Operation::messages` to itself on the way, unless it is set already.
 class Wrapper : public Backend {
   public:
     explicit Wrapper(std::shared_ptr<Backend> inner) : inner_(std::move(inner)) {}
