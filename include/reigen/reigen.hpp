@@ -23,8 +23,10 @@
 #include <reigen/comm/threads.hpp>
 #include <reigen/comm/trace.hpp>
 
+#include <reigen/layout/audit.hpp>
 #include <reigen/layout/blocks.hpp>
 #include <reigen/layout/ledger.hpp>
+#include <reigen/layout/nonfinite.hpp>
 #include <reigen/layout/parameter.hpp>
 #include <reigen/layout/partition.hpp>
 #include <reigen/layout/placement.hpp>
@@ -32,11 +34,13 @@
 #include <reigen/layout/sequences.hpp>
 #include <reigen/layout/sharded.hpp>
 
+#include <reigen/matmul/audit.hpp>
 #include <reigen/matmul/elementwise.hpp>
 #include <reigen/matmul/matmul.hpp>
 #include <reigen/matmul/same_bits.hpp>
 #include <reigen/matmul/sums.hpp>
 
+#include <reigen/attention/audit.hpp>
 #include <reigen/attention/heads.hpp>
 #include <reigen/attention/options.hpp>
 #include <reigen/attention/reference.hpp>

@@ -53,6 +53,17 @@ void check_attention(const char* caller, const Heads<S, Where>& q, const Heads<S
     require(std::isfinite(options.scale.value_or(0)), caller, ": scale is ", *options.scale);
 }
 
+/// Throws on every rank where a matrix is not over the queries' tokens with `columns` columns for each of their heads.
+template <class S, Placement Where>
+void check_over_queries(const char* caller, const char* name, const ShardSpec& spec, const Heads<const S, Where>& q,
+                        Index columns) {
+    require<ShapeError>(spec.mesh == q.spec().mesh && spec.row_partition == q.spec().row_partition &&
+                            spec.col_partition == resized_heads(q.spec().col_partition, q.head_dim(), columns),
+                        caller, ": ", name, " is ", shape(spec.rows(), spec.cols()),
+                        " or lies on other ranks than the queries want: ",
+                        shape(q.spec().rows(), q.global_heads() * columns), " with their tokens and heads");
+}
+
 /// Has the ranks of the ring compare, where they compare, what decides which of them sends what.
 template <class S, Placement Where>
 void agree_on_attention(const char* caller, const Heads<S, Where>& q, const Heads<S, Where>& k,

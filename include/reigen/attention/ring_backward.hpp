@@ -20,16 +20,6 @@ struct AttentionArguments {
     ScoreRule rule() const { return options.rule(q.head_dim(), q.sequences().length, k.sequences().length); }
 };
 
-/// Throws on every rank where a matrix is not over the queries' tokens with `columns` columns for each of their heads.
-template <class S, Placement Where>
-void check_over_queries(const char* name, const ShardSpec& spec, const Heads<const S, Where>& q, Index columns) {
-    require<ShapeError>(spec.mesh == q.spec().mesh && spec.row_partition == q.spec().row_partition &&
-                            spec.col_partition == resized_heads(q.spec().col_partition, q.head_dim(), columns),
-                        "ring_attention_backward: ", name, " is ", shape(spec.rows(), spec.cols()),
-                        " or lies on other ranks than the queries want: ",
-                        shape(q.spec().rows(), q.global_heads() * columns), " with their tokens and heads");
-}
-
 template <class S, Placement Where>
 void check_gradient(const char* name, const Heads<S, Where>& gradient, const Heads<const S, Where>& of) {
     require<ShapeError>(gradient.spec() == of.spec() && gradient.head_dim() == of.head_dim(),
@@ -105,11 +95,11 @@ void ring_attention_backward(
     const Heads<const S, Where> queries = q, keys = k, values = v;
     const Index value_dim = values.head_dim();
     detail::check_attention("ring_attention_backward", queries, keys, values, options);
-    detail::check_over_queries("out", out.spec(), queries, value_dim);
-    detail::check_over_queries("dout", dout.spec(), queries, value_dim);
-    detail::check_over_queries("lse", lse.spec(), queries, 1);
+    detail::check_over_queries("ring_attention_backward", "out", out.spec(), queries, value_dim);
+    detail::check_over_queries("ring_attention_backward", "dout", dout.spec(), queries, value_dim);
+    detail::check_over_queries("ring_attention_backward", "lse", lse.spec(), queries, 1);
     if (dlse)
-        detail::check_over_queries("dlse", dlse->spec(), queries, 1);
+        detail::check_over_queries("ring_attention_backward", "dlse", dlse->spec(), queries, 1);
     detail::check_gradient("dq", dq, queries);
     detail::check_gradient("dk", dk, keys);
     detail::check_gradient("dv", dv, values);
