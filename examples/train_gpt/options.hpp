@@ -38,7 +38,7 @@ struct Options {
     Index batch = 4;      // sequences of one micro-batch, over all ranks
     Index accumulate = 1; // micro-batches of one step
     double learning_rate = 2e-3;
-    Index warm_up = 50;
+    Index warm_up = 10;
     double weight_decay = 0.1;
     double clip = 1;
     std::uint64_t seed = 1;
