@@ -3,6 +3,7 @@
 #include <support/checks.hpp>
 #include <support/help_format.hpp>
 
+#include <reigen/comm/checked.hpp>
 #include <reigen/comm/threads.hpp>
 #ifdef REIGEN_EXAMPLES_WITH_MPI
 #include <reigen/comm/mpi.hpp>
@@ -48,7 +49,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv, bool prints) {
 
 int run_body(const CLI::App& app, const RankBody& body, const reigen::Communicator& world) {
     try {
-        return body(world);
+        return body(app.count("--checked") > 0 ? reigen::checked(world) : world);
     } catch (const UsageError& error) {
         if (world.rank() == 0)
             complain(app, error.what());
@@ -136,6 +137,10 @@ int run_program(CLI::App& app, int argc, char** argv, const RankBody& body) {
                                                      "or srun the ranks are the launcher's")
                                           ->check(between(1, 1024))
                                           ->capture_default_str();
+    app.add_flag("--checked")
+        ->description("Have the ranks compare what they call before each collective, so that a disagreement is an "
+                      "error on all of "
+                      "them");
     app.formatter(std::make_shared<HelpFormat>());
     for (CLI::Option* const each : app.get_options())
         if (each->get_expected_max() <= 1)

@@ -68,6 +68,20 @@ class GptTraining final : public Training {
         ledger.print(out);
     }
 
+    std::vector<reigen::NamedAudit> audit(Index step, Index rows) override {
+        const reigen::Pass pass{.sequences = sequences(options_.batch, options_.context)};
+        const Starts starts = batch_starts(step, 0);
+        const auto [logits, saved] =
+            model_.forward(cut(corpus_.training(), starts, options_.context, this->rows(pass)), pass);
+        return model_.audit(saved, logits, {.rows = rows, .seed = std::uint64_t(step)});
+    }
+
+    std::vector<reigen::NonFinite> nonfinite() const override {
+        reigen::NonFiniteSearch search(mesh_);
+        search.add(optimizer_.parameters());
+        return search.found();
+    }
+
     Index parameters() const override {
         Index elements = 0;
         for (const auto& parameter : optimizer_.parameters())
@@ -102,14 +116,16 @@ class GptTraining final : public Training {
         return {loss, std::move(model_saved), std::move(loss_saved)};
     }
 
+    Starts batch_starts(Index step, Index micro_batch) const {
+        return random_starts(corpus_.training(), options_.batch, options_.context, options_.seed, step, micro_batch);
+    }
+
     double forward_and_backward(Index step, Index micro_batch) {
         const reigen::Pass pass{.sequences = sequences(options_.batch, options_.context),
                                 .training = true,
                                 .step = step,
                                 .micro_batch = micro_batch};
-        const Starts starts =
-            random_starts(corpus_.training(), options_.batch, options_.context, options_.seed, step, micro_batch);
-        Passed passed = forward(corpus_.training(), starts, pass);
+        Passed passed = forward(corpus_.training(), batch_starts(step, micro_batch), pass);
         auto dlogits = cross_entropy_.backward(std::move(passed.loss_saved), 1 / double(options_.accumulate));
         model_.backward(std::move(passed.model), std::move(dlogits));
         return passed.loss;

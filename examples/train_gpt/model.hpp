@@ -77,6 +77,17 @@ class Gpt {
         return {std::move(logits), std::move(saved)};
     }
 
+    /// Some rows of all attentions and of products, recomputed. Collective over the whole mesh.
+    std::vector<reigen::NamedAudit> audit(const Saved& saved, const Logits& logits,
+                                          const reigen::AuditOptions& options) const {
+        std::vector<reigen::NamedAudit> list;
+        for (std::size_t layer = 0; layer < blocks_.size(); ++layer)
+            for (auto& [name, report] : blocks_[layer]->audit(saved.blocks[layer], options))
+                list.push_back({reigen::concat("blocks.", layer, '.', name), report});
+        list.push_back({"head", head_.audit(saved.head, logits, options)});
+        return list;
+    }
+
     /// Adds to the gradients of all parameters.
     void backward(Saved saved, const Logits& dlogits) {
         Tokens dx = norm_.backward(std::move(saved.norm), head_.backward(std::move(saved.head), dlogits));

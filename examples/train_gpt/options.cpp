@@ -80,6 +80,12 @@ void declare_results(CLI::App& app, Options& o) {
     group.value("--temperature", o.temperature, "Of the sample; 0 takes the likeliest byte")->check(at_least(0));
     group.value("--csv", o.csv, "Write step, loss and more to this file; '' writes none")->type_name("FILE");
     group.flag("--ledger", o.ledger, "Print every tensor's placement and local shapes");
+    group
+        .value("--audit", o.audit,
+               "Ten times in the run, recompute this many random rows of the products and attentions in double and "
+               "print the largest error; exit code 1 where it is above 1e-4 in float, 1e-12 in double")
+        ->check(at_least(0))
+        ->type_name("ROWS");
     group.flag("--verify", o.verify,
                "Also train the first 20 steps on one rank; exit code 1 unless the losses agree to 1e-4 in float, "
                "1e-10 in double");

@@ -49,6 +49,7 @@ struct Options {
     std::string csv = "loss.csv";
     bool ledger = false;
     bool verify = false;
+    Index audit = 0; // rows; 0: none
 
     Index tokens_per_step() const { return batch * accumulate * context; }
 };

@@ -1,5 +1,6 @@
 #include <train_gpt/run.hpp>
 
+#include <train_gpt/audit.hpp>
 #include <train_gpt/progress.hpp>
 #include <train_gpt/sample.hpp>
 #include <train_gpt/schedule.hpp>
@@ -33,18 +34,21 @@ void introduce(std::ostream& out, const Options& o, const std::vector<reigen::Me
 }
 
 /// Trains all steps; their losses.
-std::vector<double> train(Training& training, const Options& options, Progress progress, std::ostream& csv) {
+std::vector<double> train(Training& training, const Options& options, Progress progress, AuditedRun& audit,
+                          std::ostream& csv) {
     const auto start = std::chrono::steady_clock::now();
     const Schedule rate = schedule(options);
     std::vector<double> losses;
     csv << "step,tokens,loss,learning_rate,gradient_norm,seconds\n";
     for (Index step = 0; step < options.steps; ++step) {
         const auto [loss, gradient_norm] = training.step(step);
+        require_finite(loss, step, training);
         const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
         losses.push_back(loss);
         progress.show({step + 1, options.steps, options.tokens_per_step(), loss, elapsed.count()});
         csv << step + 1 << ',' << (step + 1) * options.tokens_per_step() << ',' << loss << ',' << rate(step) << ','
             << gradient_norm << ',' << elapsed.count() << std::endl;
+        audit.after(step, training);
     }
     return losses;
 }
@@ -88,7 +92,8 @@ int run(const Options& options, const reigen::Communicator& world) {
     out << "parameters  " << count_text(training->parameters()) << std::endl;
     if (options.ledger)
         training->print_ledger(out);
-    const auto losses = train(*training, options, Progress(out, examples::terminal_columns(world)), csv);
+    AuditedRun audit(options, out);
+    const auto losses = train(*training, options, Progress(out, examples::terminal_columns(world)), audit, csv);
 
     if (csv.is_open() && !csv)
         out << "csv         " << options.csv << " is not complete: writing to it failed\n";
@@ -96,7 +101,8 @@ int run(const Options& options, const reigen::Communicator& world) {
     report_held_out(out, training->held_out_loss(), corpus);
     if (options.sample > 0)
         print_sample(out, *training, options, corpus);
-    return !options.verify || agrees_with_one_rank(out, losses, one_rank, options) ? 0 : 1;
+    const bool verified = !options.verify || agrees_with_one_rank(out, losses, one_rank, options);
+    return verified && audit.passed() ? 0 : 1;
 }
 
 } // namespace train_gpt

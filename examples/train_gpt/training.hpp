@@ -4,6 +4,8 @@
 #include <train_gpt/options.hpp>
 
 #include <reigen/comm/mesh.hpp>
+#include <reigen/layout/audit.hpp>
+#include <reigen/layout/nonfinite.hpp>
 
 #include <iosfwd>
 #include <memory>
@@ -33,6 +35,12 @@ class Training {
 
     /// Every parameter: name, placement, global and local shapes.
     virtual void print_ledger(std::ostream& out) const = 0;
+
+    /// `rows` random rows of the model's products and attentions on this step's batch, recomputed in double.
+    virtual std::vector<reigen::NamedAudit> audit(Index step, Index rows) = 0;
+
+    /// Parameters and gradients that hold a NaN or an infinity.
+    virtual std::vector<reigen::NonFinite> nonfinite() const = 0;
 
     /// Elements of all parameters, each counted once.
     virtual Index parameters() const = 0;

@@ -33,6 +33,11 @@ struct AuditReport {
     bool within(double tolerance) const { return elements > 0 && error <= tolerance; }
 };
 
+struct NamedAudit {
+    std::string name;
+    AuditReport report;
+};
+
 /// "512 elements, largest error 1.2e-07 at row 3, column 17 on rank 1"
 inline std::string to_string(const AuditReport& report) {
     std::string text = concat(report.elements, " elements, largest error ", report.error);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reigen/attention/audit.hpp>
 #include <reigen/attention/ring.hpp>
 #include <reigen/layout/block_view.hpp>
 #include <reigen/nn/linear.hpp>
@@ -69,6 +70,12 @@ class Attention {
         auto [y, saved_output] = output_.forward(std::move(out));
         return {std::move(y), Saved{std::move(saved_projection), std::move(qkv), std::move(saved_output),
                                     std::move(lse), pass.sequences, std::move(table)}};
+    }
+
+    /// Of the attention itself.
+    AuditReport audit(const Saved& saved, const AuditOptions& options) const {
+        const auto block = [&](const char* name) { return heads_of(saved.qkv, name, saved.sequences); };
+        return audit_attention(block("q"), block("k"), block("v"), saved.output.x, saved.lse, options_, options);
     }
 
     Tokens backward(Saved saved, const Tokens& dy) {

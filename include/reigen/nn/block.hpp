@@ -67,6 +67,11 @@ class TransformerBlock {
                                                            std::move(saved_mlp_norm), std::move(saved_mlp), pass}};
     }
 
+    /// What `forward` saved against a second computation in double, of some rows. Collective over the whole mesh.
+    std::vector<NamedAudit> audit(const Saved& saved, const AuditOptions& options) const {
+        return {{"attention", attention_.audit(saved.attention, options)}, {"mlp.up", mlp_.audit(saved.mlp, options)}};
+    }
+
     Tokens backward(Saved saved, Tokens dy) {
         const Pass& pass = saved.pass;
         auto dnormed_m =

@@ -110,6 +110,10 @@ class VocabParallelHead {
         return {std::move(logits), Saved{std::move(x)}};
     }
 
+    AuditReport audit(const Saved& saved, const Logits& logits, const AuditOptions& options) const {
+        return audit_product(gathered(saved.x), transpose(table_->value()), logits, options);
+    }
+
     X backward(Saved saved, const Logits& dlogits) {
         auto x = start_redistribute<residual_on_every_rank>(std::move(saved.x));
         auto dx = start_redistribute<Residual>(matmul(dlogits, table_->value()));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/layout/redistribute.hpp>
+#include <reigen/matmul/audit.hpp>
 #include <reigen/matmul/elementwise.hpp>
 #include <reigen/matmul/matmul.hpp>
 #include <reigen/matmul/sums.hpp>
@@ -61,6 +62,13 @@ class ColumnParallelLinear {
         return {std::move(y), Saved{std::move(x)}};
     }
 
+    /// `audit_product` of `y = forward(x).y`, before backward takes what was saved. Collective over the whole mesh.
+    AuditReport audit(const Saved& saved, const Y& y, const AuditOptions& options) const {
+        decltype(auto) x = gathered(saved.x);
+        return bias_ ? audit_product(x, weight_.value(), y, bias_->value(), options)
+                     : audit_product(x, weight_.value(), y, options);
+    }
+
     X backward(Saved saved, const Y& dy) {
         auto x = start_redistribute<residual_on_every_rank>(std::move(saved.x));
         auto dx = start_redistribute<Residual>(input_gradient(dy, weight_.value()));
@@ -113,6 +121,13 @@ class RowParallelLinear {
         if (bias_)
             y = add_bias(std::move(y), bias_->value());
         return {std::move(y), Saved{std::move(x)}};
+    }
+
+    /// `audit_product` of `y = forward(x).y`, before backward takes what was saved. Collective over the whole mesh.
+    AuditReport audit(const Saved& saved, const Y& y, const AuditOptions& options) const {
+        const X& x = saved.x;
+        return bias_ ? audit_product(x, weight_.value(), y, bias_->value(), options)
+                     : audit_product(x, weight_.value(), y, options);
     }
 
     X backward(const Saved& saved, const Y& dy) {

@@ -47,6 +47,11 @@ class Mlp {
         return {std::move(y), Saved{std::move(saved_up), std::move(inner)}};
     }
 
+    /// Of the first product; what the second reads is not kept.
+    AuditReport audit(const Saved& saved, const AuditOptions& options) const {
+        return up_.audit(saved.up, saved.inner, options);
+    }
+
     Tokens backward(Saved saved, const Tokens& dy) {
         const Features dhidden = down_.backward({activation(saved.inner)}, dy);
         activation_backward(saved.inner, dhidden);
