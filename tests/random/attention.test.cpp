@@ -62,6 +62,20 @@ struct Attention {
     ReferenceProblem p;
 };
 
+/// Where several ranks hold a key head, each has the gradient of its own copy, and all of them count.
+template <class T>
+void sum_copies(const Mesh& mesh, Matrix<T>& gradient) {
+    if (!gradient.col_partition().overlaps())
+        return;
+    const Runs& columns = gradient.col_runs();
+    Eigen::MatrixXd whole = Eigen::MatrixXd::Zero(gradient.local().rows(), gradient.cols());
+    for (Index j = 0; j < columns.size(); ++j)
+        whole.col(columns[j]) = gradient.local().col(j).template cast<double>();
+    mesh[tp].all_reduce(std::span(whole.data(), std::size_t(whole.size())));
+    for (Index j = 0; j < columns.size(); ++j)
+        gradient.local().col(j) = whole.col(columns[j]).template cast<T>();
+}
+
 template <class T>
 void check(const Attention& a) {
     const ReferenceOutput want = reference_attention(a.p);
@@ -82,6 +96,8 @@ void check(const Attention& a) {
                                 heads(dq, a.of_queries, d.head_dim), heads(dk, a.of_keys, d.head_dim),
                                 heads(dv, a.of_keys, d.value_dim), options,
                                 std::optional<ShardedView<const T, tokens_and_heads>>(of_lse.view()));
+        sum_copies(mesh, dk);
+        sum_copies(mesh, dv);
         const double bound = 16 * score_bound(a.p) * std::sqrt(double(a.p.v.dim));
         const double sums = std::sqrt(double(a.p.q.tokens * a.p.q.heads / a.p.k.heads)) + 1;
         expect_near(dq, want_back.dq, bound, a.text() + ", dq");

@@ -3,6 +3,7 @@
 #include <reigen/comm/backend.hpp>
 #include <reigen/comm/claim.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -42,17 +43,12 @@ class RollCall {
         return backend_->start_message(operation);
     }
 
-    /// A peer's claim of one round, if it has come.
+    /// A peer's claim of one round, if it has come. Listens only where it has not: the peer may be gone by now.
     std::optional<ClaimRecord> take(int peer_rank, std::uint64_t group, std::uint64_t round) {
+        if (auto found = take_from_inbox(peer_rank, group, round))
+            return found;
         listen(peer_rank);
-        auto& inbox = peers_[std::size_t(peer_rank)].inbox;
-        for (auto record = inbox.begin(); record != inbox.end(); ++record)
-            if (record->group == group && record->round == round) {
-                const ClaimRecord found = *record;
-                inbox.erase(record);
-                return found;
-            }
-        return std::nullopt;
+        return take_from_inbox(peer_rank, group, round);
     }
 
     /// The claim that holds a peer up until this rank begins a collective elsewhere, if it has come. A rank that itself
@@ -78,6 +74,17 @@ class RollCall {
         operation.call = call;
         operation.peer = peer;
         return operation;
+    }
+
+    std::optional<ClaimRecord> take_from_inbox(int peer_rank, std::uint64_t group, std::uint64_t round) {
+        auto& inbox = peers_[std::size_t(peer_rank)].inbox;
+        const auto record = std::ranges::find_if(
+            inbox, [&](const ClaimRecord& claim) { return claim.group == group && claim.round == round; });
+        if (record == inbox.end())
+            return std::nullopt;
+        const ClaimRecord found = *record;
+        inbox.erase(record);
+        return found;
     }
 
     void listen(int peer_rank) {
