@@ -53,9 +53,9 @@ inline ReferenceProblem problem(const Shape& s, const Mask& mask) {
             random_tensor(s.batch, s.keys, s.key_heads, s.value_dim, 3), mask, 1 / std::sqrt(double(s.head_dim))};
 }
 
-/// How a tensor lies on a mesh: sequences in a layout, whole heads.
+/// How a tensor lies on a mesh: sequences in a layout, of which the striped one has stripes of `stripe` tokens.
 inline Sequences sequences(const ReferenceTensor& tensor, SequenceLayout layout, Index stripe = 1) {
-    return {tensor.batch, tensor.tokens, layout, stripe};
+    return {tensor.batch, tensor.tokens, layout, layout == SequenceLayout::striped ? stripe : 1};
 }
 
 /// This rank's part of a tensor.

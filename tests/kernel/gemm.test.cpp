@@ -142,7 +142,7 @@ TYPED_TEST(gemm_of, a_second_product_of_one_size_allocates_nothing) {
     EXPECT_GT(reigen::memory_account()->of(reigen::MemoryUse::workspace).current, 0);
 }
 
-TEST(gemm, alpha_and_beta_apply_once) { // COSMA issue 20, DLA-Future issue 1022
+TEST(gemm, alpha_and_beta_apply_once) { // COSMA#20, DLA-Future#1022
     const float a[] = {1, 2}, b[] = {3, 4};
     float c = 5;
     const Strided<const float> row = {a, 1, 2, 2, 1}, column = {b, 2, 1, 1, 1};
@@ -161,7 +161,7 @@ TEST(gemm, alpha_and_beta_apply_once_over_several_k_blocks) {
     EXPECT_EQ(c, float(6 * k + 35));
 }
 
-TEST(gemm, bfloat16_is_summed_in_float_and_rounded_once) { // TransformerEngine issue 1761
+TEST(gemm, bfloat16_is_summed_in_float_and_rounded_once) { // TransformerEngine#1761
     const bfloat16 x[] = {bfloat16(256.f), bfloat16(1.f), bfloat16(1.f), bfloat16(1.f)};
     Stored<bfloat16> ones(4, 1, Storage::rows, bfloat16(1.f));
     float wide = 0;

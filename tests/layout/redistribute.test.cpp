@@ -113,7 +113,7 @@ TEST(redistribute, nested_rows_lie_one_after_the_other) {
     });
 }
 
-// pytorch#163193, #159856: functions of a partial sum must wait for the sum.
+// pytorch#163193, pytorch#159856: functions of a partial sum must wait for the sum.
 TEST(redistribute, functions_are_taken_of_the_sum) {
     on_world(2, [](const Communicator& world) {
         const Mesh mesh(world, {{Axes::tp, 2}});

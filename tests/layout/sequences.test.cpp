@@ -50,7 +50,8 @@ TEST(sequences, rows_cover_every_token_once) {
             const Mesh mesh(world, {{axis, world.size()}});
             for (const SequenceLayout layout : layouts)
                 for (const Index length : {0, 1, 3, 10}) {
-                    const Partition rows = Sequences{2, length, layout, 2}.rows(mesh, dp | cp | tp);
+                    const Partition rows = Sequences{2, length, layout, layout == SequenceLayout::striped ? 2 : 1}.rows(
+                        mesh, dp | cp | tp);
                     std::vector<Runs> runs;
                     for (int rank = 0; rank < rows.ranks(); ++rank)
                         runs.push_back(rows.runs(rank));

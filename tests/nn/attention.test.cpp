@@ -128,6 +128,7 @@ TEST(attention_layer, gradients_are_differences_of_the_forward_pass) {
 }
 
 // Of q0 q1 q2 q3 | k0 k1 | v0 v1, rank 0 of two holds q0 q1 k0 v0.
+// ColossalAI#817
 TEST(attention_layer, ColossalAI_817_a_rank_holds_its_query_heads_and_the_key_heads_they_read) {
     on_mesh({{tp, 2}}, [](const Mesh& mesh) {
         Attention<float, residual_on_every_rank> attention(mesh, "attention", Case{.heads = {4, 2}}.shape(),
@@ -137,6 +138,7 @@ TEST(attention_layer, ColossalAI_817_a_rank_holds_its_query_heads_and_the_key_he
     });
 }
 
+// Megatron#560
 TEST(attention_layer, Megatron_560_rotary_positions_follow_the_layout) {
     const Sequences sequences{1, 8, SequenceLayout::zigzag};
     const RotaryPositions<double> rotary(2);

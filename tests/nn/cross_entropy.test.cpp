@@ -55,6 +55,7 @@ TEST(cross_entropy, fewer_classes_than_ranks) {
     on_mesh({{tp, 4}}, [](const Mesh& mesh) { expect_as_dense<double>(mesh, waves(3, 4, 3), {0, 2, 1, 2}, 0.1); });
 }
 
+// Megatron#7452
 TEST(cross_entropy, Megatron_7452_logits_are_not_reduced_twice) {
     on_every_world([](const Communicator& world) {
         const Mesh mesh(world, {{tp, world.size()}});
@@ -64,6 +65,7 @@ TEST(cross_entropy, Megatron_7452_logits_are_not_reduced_twice) {
     });
 }
 
+// torchtitan#4297
 TEST(cross_entropy, torchtitan_4297_labels_out_of_range_throw_the_same_on_every_rank) {
     on_layer_meshes([](const Mesh& mesh) {
         const Partition rows = token_rows(mesh, 2, 2);
@@ -79,6 +81,7 @@ TEST(cross_entropy, torchtitan_4297_labels_out_of_range_throw_the_same_on_every_
     });
 }
 
+// torchtitan#4297
 TEST(cross_entropy, torchtitan_4297_ignored_tokens_have_loss_zero_and_gradient_exactly_zero) {
     on_layer_meshes([](const Mesh& mesh) {
         const Partition rows = token_rows(mesh, 2, 1);

@@ -99,6 +99,7 @@ void expect_one_table_with_the_sum_of_both_gradients(const Mesh& mesh) {
     expect_gradient(parameters[0], summed_by_id(dy) + times(dlogits.transpose(), looked_up(table)), tolerance);
 }
 
+// torchtitan#2252
 TEST(embedding, torchtitan_2252_tied_embedding_and_head_are_one_storage_with_the_sum_of_both_gradients) {
     on_layer_meshes([](const Mesh& mesh) {
         expect_one_table_with_the_sum_of_both_gradients<residual_on_every_rank>(mesh);
@@ -106,6 +107,7 @@ TEST(embedding, torchtitan_2252_tied_embedding_and_head_are_one_storage_with_the
     });
 }
 
+// openxla#42481
 TEST(embedding, openxla_42481_a_gradient_reaches_the_shard_that_holds_its_row_and_no_other) {
     on_mesh({{tp, 2}}, [](const Mesh& mesh) {
         const Pass three_tokens{.sequences = {1, 3}};

@@ -58,7 +58,7 @@ TEST(parameter, memory_is_entered_as_weights_and_gradients_with_the_axes_that_sp
     });
 }
 
-// Heads are split over tp, one small parameter serves them all: its gradient is a sum over tp.
+// Megatron#7452: heads are split over tp, one small parameter serves them all: its gradient is a sum over tp.
 TEST(gradients, Megatron_7452_a_replicated_parameter_on_sharded_heads_is_summed_over_tp) {
     on_mesh({{tp, 2}}, [](const Mesh& mesh) {
         Parameter<double, replicated, tp> shared(mesh, "slope", 1, 2, {});
@@ -71,7 +71,7 @@ TEST(gradients, Megatron_7452_a_replicated_parameter_on_sharded_heads_is_summed_
         Dense want(1, 2);
         want << 4, 6;
         expect_gradient(parameters[0], want, 0);
-        want << 5, 6; // Automodel 3822: identical work on both ranks stays as it is
+        want << 5, 6; // Automodel#3822: identical work on both ranks stays as it is
         expect_gradient(parameters[1], want, 0);
     });
 }

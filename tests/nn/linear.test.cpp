@@ -108,6 +108,7 @@ TEST(linear, shared_columns_give_the_input_the_gradients_of_all_copies) {
     });
 }
 
+// text-generation-inference#1036
 TEST(linear, text_generation_inference_1036_the_row_bias_counts_once) {
     on_every_world([](const Communicator& world) {
         const Mesh mesh(world, {{tp, world.size()}});
@@ -135,6 +136,7 @@ void expect_row_bias_gradient_of_four(const Mesh& mesh) {
     expect_gradient(parameters[1], Dense::Constant(1, 2, 4), 0);
 }
 
+// torchtitan#4332
 TEST(linear, torchtitan_4332_the_row_bias_gradient_is_the_sum_over_all_tokens_on_every_rank) {
     on_every_world([](const Communicator& world) {
         const Mesh mesh(world, {{tp, world.size()}});

@@ -83,6 +83,7 @@ TEST(mlp, both_kinds_in_both_placements_are_the_dense_ones_on_every_mesh) {
 }
 
 // Each rank has gates and the ups that go with them, never all gates on the first.
+// xllm#1616
 TEST(mlp, xllm_1616_gate_and_up_are_split_within_each_half) {
     const auto expect = [](Index hidden, const std::string& inner_of_first, const std::string& hidden_of_first) {
         on_mesh({{tp, 2}}, [&](const Mesh& mesh) {

@@ -60,7 +60,7 @@ TEST(norm_layer, starts_with_scale_one_and_shift_zero) {
     });
 }
 
-// Per-token gradients of the scale are 1, 2, ..., of which a rank of tp sees only those of its tokens.
+// Megatron#1446, gpt-neox#1257: per-token gradients of the scale are 1, 2, ..., of which a rank of tp sees only those of its tokens.
 TEST(norm_layer, Megatron_1446_gradients_under_sequence_parallelism_are_summed_over_tp) {
     for (const int ranks : {1, 2, 3})
         on_mesh({{tp, ranks}}, [](const Mesh& mesh) {

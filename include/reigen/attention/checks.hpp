@@ -4,6 +4,7 @@
 #include <reigen/attention/options.hpp>
 
 #include <cmath>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,8 @@ void check_attention(const char* caller, const Heads<S, Where>& q, const Heads<S
         check_groups(caller, rank, q.global_heads() / k.global_heads(), q.heads_of(rank), k.heads_of(rank),
                      v.heads_of(rank));
     check_mask(options.mask, caller);
-    require(std::isfinite(options.scale.value_or(0)), caller, ": scale is ", *options.scale);
+    const double exponent = options.scale.value_or(0) * std::numbers::log2e; // what the kernels multiply queries by
+    require(std::isfinite(Accumulator<S>(exponent)), caller, ": scale is ", *options.scale);
 }
 
 /// Throws on every rank where a matrix is not over the queries' tokens with `columns` columns for each of their heads.

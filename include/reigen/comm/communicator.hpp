@@ -323,12 +323,17 @@ class Communicator final {
         require<ShapeError>(Index(parts.size()) == size(), name, ": ", parts.size(), " parts for ", size(), " ranks");
         require<ShapeError>(std::ranges::none_of(parts, [](Index part) { return part < 0; }), name,
                             ": a part is negative");
+        const auto beyond = std::ranges::find_if(parts, [all](Index part) { return part > all; });
+        require<ShapeError>(beyond == parts.end(), name, ": a part of ", beyond == parts.end() ? 0 : *beyond,
+                            " elements of a whole of ", all);
         require<ShapeError>(detail::sum_of(parts) == all, name, ": the parts sum to ", detail::sum_of(parts),
                             ", the whole has ", all, " elements");
     }
 
     /// Gives a collective its order number as a tag, apart from the tags of messages.
     bool prepare(Operation& operation) const {
+        require(operation.reduction <= Reduction::min, to_string(operation.call), ": there is no reduction ",
+                int(operation.reduction));
         require<CommunicationError>(!failed(), to_string(operation.call),
                                     ": this communicator failed earlier: ", state_->failure);
         require(operation.in != nullptr || operation.in_size == 0, to_string(operation.call), ": null data, ",

@@ -34,6 +34,7 @@ Strided<T> as_matrix(Buffer<T>& buffer, Index rows, Index cols) {
 /// Hands the elements, row by row, to `call` as a range that it may change; they are written back where it `writes`.
 template <class T, class Call>
 void in_one_piece(Strided<T> matrix, bool reads, bool writes, Call call) {
+    require_elements(matrix, "a message");
     if (matrix.is_contiguous())
         return call(elements(matrix));
     const MemoryScope scope(MemoryUse::messages);
@@ -110,6 +111,8 @@ void all_gather_rows(const Communicator& ranks, Strided<const T> mine, Strided<T
 template <Element T>
 void all_gather_cols(const Communicator& ranks, Strided<const T> mine, Strided<T> all,
                      std::span<const Index> cols = {}) {
+    require<ShapeError>(mine.rows == all.rows, "all_gather_cols: mine is ", shape(mine.rows, mine.cols), ", all is ",
+                        shape(all.rows, all.cols));
     all_gather_rows(ranks, mine.transpose(), all.transpose(), cols);
 }
 
@@ -134,6 +137,8 @@ void reduce_scatter_rows(const Communicator& ranks, Strided<const T> all, Stride
 template <Element T>
 void reduce_scatter_cols(const Communicator& ranks, Strided<const T> all, Strided<T> mine,
                          Reduction reduction = Reduction::sum, std::span<const Index> cols = {}) {
+    require<ShapeError>(mine.rows == all.rows, "reduce_scatter_cols: all is ", shape(all.rows, all.cols), ", mine is ",
+                        shape(mine.rows, mine.cols));
     reduce_scatter_rows(ranks, all.transpose(), mine.transpose(), reduction, cols);
 }
 

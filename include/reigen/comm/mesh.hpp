@@ -3,6 +3,7 @@
 #include <reigen/comm/communicator.hpp>
 
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -143,14 +144,15 @@ class Mesh {
 
     static void check(const Communicator& world, std::span<const MeshAxis> axes) {
         Axes seen = Axes::none;
-        int product = 1;
+        Index product = 1;
         for (const MeshAxis& entry : axes) {
             require(count(entry.axis) == 1 && contains(dp | pp | cp | tp | ep, entry.axis), "Mesh: \"",
                     to_string(entry.axis), "\" (", int(entry.axis), ") is not one axis");
             require(disjoint(seen, entry.axis), "Mesh: axis ", to_string(entry.axis), " is given twice");
             require(entry.size >= 1, "Mesh: axis ", to_string(entry.axis), " of size ", entry.size);
             seen |= entry.axis;
-            product *= entry.size;
+            if (__builtin_mul_overflow(product, entry.size, &product))
+                product = std::numeric_limits<Index>::max();
         }
         require(product == world.size(), "Mesh: ", axes.empty() ? "no axes" : to_string(axes), " makes ", product,
                 " ranks, the communicator has ", world.size());

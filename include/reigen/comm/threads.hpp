@@ -105,6 +105,9 @@ class ThreadRun {
 ///         stopped
 inline void run_threads(int ranks, const std::function<void(const Communicator&)>& body, ThreadOptions options = {}) {
     require(ranks >= 1, "run_threads: ", ranks, " ranks; want 1 or more");
+    require(options.deadline >= 0, "run_threads: a deadline of ", options.deadline, " s; want 0 (none) or more");
+    require(options.patience >= 0 && options.patience <= 1e9, "run_threads: a patience of ", options.patience,
+            " s; want 0 to 1e9");
     detail::ThreadRun(ranks, body, options).run();
 }
 

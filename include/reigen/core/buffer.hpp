@@ -5,6 +5,7 @@
 #include <reigen/core/types.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <new>
 #include <span>
@@ -28,6 +29,8 @@ class Buffer {
     /// Room for `size` elements; `split` are the axes over which the object it belongs to is divided.
     explicit Buffer(Index size, Axes split = Axes::none) : size_(size), entry_{current_memory_use(), split} {
         require(size >= 0, "Buffer: negative size ", size);
+        require<ShapeError>(size <= std::numeric_limits<Index>::max() / Index(sizeof(T)), "Buffer: ", size,
+                            " elements of ", sizeof(T), " bytes are more than any memory has");
         if (size == 0)
             return;
         account_ = memory_account();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/core/error.hpp>
+#include <reigen/core/sizes.hpp>
 #include <reigen/core/types.hpp>
 
 #include <algorithm>
@@ -43,11 +44,14 @@ class Runs {
                 piece.stride, ", count ", piece.count, ": want start and count >= 0 and stride >= 1");
         if (piece.count == 1)
             piece.stride = 1;
+        const Index size = detail::sum_of_sizes(size_, piece.count, "Runs");
+        if (piece.count > 0)
+            detail::sum_of_sizes(piece.start, detail::product_of_sizes(piece.stride, piece.count - 1, "Runs"), "Runs");
         if (piece.count > 0 && !join(piece)) {
             offsets_.push_back(size_);
             pieces_.push_back(piece);
         }
-        size_ += piece.count;
+        size_ = size;
     }
 
     void append(const Runs& other) {
@@ -88,8 +92,8 @@ class Runs {
 
     /// What lies at the local indices first, ..., first + count - 1.
     Runs slice(Index first, Index count) const {
-        require<ShapeError>(first >= 0 && count >= 0 && first + count <= size_, "Runs: slice of ", count, " from ",
-                            first, " out of ", size_);
+        require<ShapeError>(first >= 0 && first <= size_ && count >= 0 && count <= size_ - first, "Runs: slice of ",
+                            count, " from ", first, " out of ", size_);
         Runs result;
         for (std::size_t p = 0; p < pieces_.size(); ++p) {
             const Index begin = std::max(first, offsets_[p]);

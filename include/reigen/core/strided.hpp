@@ -51,6 +51,17 @@ struct Strided {
     }
 };
 
+namespace detail {
+
+/// Throws where there cannot be such a view: of negative sizes, or of elements without memory.
+template <class Scalar>
+void require_elements(const Strided<Scalar>& view, const char* what) {
+    require<ShapeError>(view.rows >= 0 && view.cols >= 0, what, ": a matrix of ", shape(view.rows, view.cols));
+    require(view.data != nullptr || view.empty(), what, ": null data, ", shape(view.rows, view.cols), " elements");
+}
+
+} // namespace detail
+
 /// View of an Eigen matrix, map, block or transpose that has its elements in memory.
 template <class Derived>
 auto strided(const Eigen::MatrixBase<Derived>& matrix) {

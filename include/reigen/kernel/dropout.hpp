@@ -16,12 +16,10 @@ class DropoutPattern {
   public:
     /// Every element is zeroed with `probability`, in [0, 1); `cols` is the global number of columns.
     DropoutPattern(double probability, Index cols, const RandomStream& stream)
-        : threshold_(std::uint64_t(probability * 0x1p32)),
+        : threshold_(std::uint64_t(checked(probability) * 0x1p32)),
           factor_(1 / (1 - probability)),
           groups_((cols + 3) / 4),
-          stream_(stream) {
-        require(probability >= 0 && probability < 1, "dropout: probability ", probability, ", want it in [0, 1)");
-    }
+          stream_(stream) {}
 
     bool drops_nothing() const { return threshold_ == 0; }
     double factor() const { return factor_; }
@@ -33,6 +31,11 @@ class DropoutPattern {
     }
 
   private:
+    static double checked(double probability) {
+        require(probability >= 0 && probability < 1, "dropout: probability ", probability, ", want it in [0, 1)");
+        return probability;
+    }
+
     std::uint64_t threshold_;
     double factor_;
     Index groups_;

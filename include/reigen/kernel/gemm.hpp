@@ -88,7 +88,7 @@ REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const bflo
 /// Shapes      a [m, k], b [k, n], c [m, n]; any of them may be 0
 /// Cost        2 m n k flops; at most 0.7 MB of scratch memory, kept by the thread (2.3 MB where C is bfloat16)
 /// Collective  no; lets messages in flight move about every 80 us
-/// Throws      ShapeError
+/// Throws      ShapeError; ArgumentError for a matrix without memory, or a C that begins where a factor does
 /// Order       fixed by gemm_k_block alone: row and column slices of a product are bitwise the slices of the whole
 template <class A, class B, class C>
 void gemm(Accumulator<A> alpha, const Strided<A>& a, const Strided<B>& b, Accumulator<A> beta, const Strided<C>& c) {
@@ -98,6 +98,14 @@ void gemm(Accumulator<A> alpha, const Strided<A>& a, const Strided<B>& b, Accumu
                   "reigen: gemm writes the type of its factors or of their sums");
     require<ShapeError>(a.cols == b.rows && c.rows == a.rows && c.cols == b.cols, "gemm: a is ", shape(a.rows, a.cols),
                         ", b is ", shape(b.rows, b.cols), ", c is ", shape(c.rows, c.cols));
+    detail::require_elements(a, "gemm");
+    detail::require_elements(b, "gemm");
+    detail::require_elements(c, "gemm");
+    const auto starts_with_c = [&](const auto& factor) {
+        return !factor.empty() && !c.empty() && static_cast<const void*>(factor.data) == c.data;
+    };
+    require(!starts_with_c(a) && !starts_with_c(b), "gemm: c, ", shape(c.rows, c.cols),
+            ", lies where a factor does; want memory of its own");
     detail::gemm_checked<From, C>(alpha, Strided<const From>(a), Strided<const From>(b), beta, c);
 }
 

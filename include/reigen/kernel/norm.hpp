@@ -80,8 +80,10 @@ void norm_row_backward(const T* x, const T* dy, Index cols, const NormParameters
     });
 }
 
-template <class T>
-void require_rows_of_neighbours(const char* what, Strided<T> x) {
+template <class X, class T>
+void require_rows_of_neighbours(const char* what, Strided<X> x, Strided<const T> like) {
+    require<ShapeError>(x.rows == like.rows && x.cols == like.cols, what, ": x is ", shape(like.rows, like.cols),
+                        ", another matrix ", shape(x.rows, x.cols));
     require<ShapeError>(x.col_stride == 1 || x.empty(), what,
                         ": the elements of a row must be neighbours, the column stride is ", x.col_stride);
 }
@@ -92,8 +94,8 @@ void require_rows_of_neighbours(const char* what, Strided<T> x) {
 /// scale. Leaves each row's statistics for the backward pass. y may be x.
 template <class T>
 void normalise(Strided<const T> x, const NormParameters<T>& parameters, Strided<T> y, RowStatistics<T> statistics) {
-    detail::require_rows_of_neighbours("normalise", x);
-    detail::require_rows_of_neighbours("normalise", y);
+    detail::require_rows_of_neighbours("normalise", x, x);
+    detail::require_rows_of_neighbours("normalise", y, x);
     for (Index i = 0; i < x.rows; ++i) {
         const T* row = &x(i, 0);
         const T mean = parameters.centred ? detail::row_mean(row, x.cols) : T(0);
@@ -111,9 +113,9 @@ void normalise(Strided<const T> x, const NormParameters<T>& parameters, Strided<
 template <class T>
 void normalise_backward(Strided<const T> x, const NormParameters<T>& parameters, RowStatistics<const T> statistics,
                         Strided<const T> dy, Strided<T> dx, T* dscale, T* dshift) {
-    detail::require_rows_of_neighbours("normalise_backward", x);
-    detail::require_rows_of_neighbours("normalise_backward", dy);
-    detail::require_rows_of_neighbours("normalise_backward", dx);
+    detail::require_rows_of_neighbours("normalise_backward", x, x);
+    detail::require_rows_of_neighbours("normalise_backward", dy, x);
+    detail::require_rows_of_neighbours("normalise_backward", dx, x);
     for (Index i = 0; i < x.rows; ++i)
         detail::norm_row_backward(&x(i, 0), &dy(i, 0), x.cols, parameters,
                                   parameters.centred ? statistics.mean[i] : T(0), statistics.inverse_deviation[i],

@@ -3,12 +3,23 @@
 #include <reigen/core/buffer.hpp>
 #include <reigen/core/error.hpp>
 #include <reigen/core/runs.hpp>
+#include <reigen/core/sizes.hpp>
 #include <reigen/core/strided.hpp>
 #include <reigen/kernel/lanes.hpp>
 
 #include <cmath>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+namespace detail {
+
+inline Index half_of_head(Index head_dim, double base) {
+    require(head_dim >= 0 && head_dim % 2 == 0, "rotary: head_dim is ", head_dim, ", want an even number");
+    require(std::isfinite(base) && base > 0, "rotary: the base is ", base, ", want a positive number");
+    return head_dim / 2;
+}
+
+} // namespace detail
 
 /// Cosines and sines of position / base^(2i / head_dim), i < head_dim / 2, for the positions a rank holds.
 ///
@@ -18,8 +29,10 @@ template <class T>
 class RotaryTable {
   public:
     RotaryTable(const Runs& positions, Index head_dim, double base = 10000)
-        : tokens_(positions.size()), half_(head_dim / 2), cosines_(tokens_ * half_), sines_(tokens_ * half_) {
-        require(head_dim % 2 == 0, "RotaryTable: head_dim is ", head_dim, ", want an even number");
+        : tokens_(positions.size()),
+          half_(detail::half_of_head(head_dim, base)),
+          cosines_(detail::product_of_sizes(tokens_, half_, "RotaryTable")),
+          sines_(tokens_ * half_) {
         Index at = 0;
         for (const Run& run : positions.pieces())
             for (Index t = 0; t < run.count; ++t)

@@ -19,7 +19,8 @@ auto block_view(X&& x, const NamedBlocks& blocks, const std::string& name) {
     using S = std::conditional_t<std::is_const_v<typename View::Element>, const ScalarOf<X>, ScalarOf<X>>;
     const int ranks = view.col_partition().ranks();
     require<ShapeError>(view.col_partition() == blocks.partition(ranks), "block_view: the columns of x, ",
-                        shape(view.rows(), view.cols()), ", are not divided by these blocks");
+                        shape(view.rows(), view.cols()), ", are not divided by these blocks, which have ",
+                        blocks.size());
     const BlockPlace place = blocks.place(name, ranks, view.mesh().rank(View::placement.cols));
     const auto local = view.strided();
     return ShardedView<S, View::placement>(view.mesh(), view.row_partition(), blocks.partition(name, ranks),

@@ -44,6 +44,7 @@ class NamedBlocks {
 
     /// Columns "q", "k", "v" of a fused projection, one block after the other: q0 q1 q2 q3 | k0 k1 | v0 v1.
     static NamedBlocks heads(HeadGroups groups, Index head_dim, Index value_dim) {
+        require_heads(groups, head_dim, value_dim);
         NamedBlocks blocks{};
         const Index q = groups.query_heads * head_dim;
         const Index k = groups.kv_heads * head_dim;
@@ -57,6 +58,7 @@ class NamedBlocks {
     /// The same where the storage goes group by group: q0 q1 k0 v0 | q2 q3 k1 v1. Ranks hold the same heads, in the
     /// same local order.
     static NamedBlocks interleaved_heads(HeadGroups groups, Index head_dim, Index value_dim) {
+        require_heads(groups, head_dim, value_dim);
         NamedBlocks blocks{};
         const Index q_size = groups.group() * head_dim;
         Runs q;
@@ -94,6 +96,7 @@ class NamedBlocks {
 
     /// Of the whole dimension.
     Partition partition(int ranks) const {
+        require(ranks >= 1, "NamedBlocks: over ", ranks, " ranks");
         std::vector<Runs> runs(static_cast<std::size_t>(ranks));
         for (const Block& block : blocks_) {
             const Partition shares = block.divide(ranks);
@@ -124,8 +127,18 @@ class NamedBlocks {
         std::function<Partition(int ranks)> divide;
     };
 
+    static void require_heads(const HeadGroups& groups, Index head_dim, Index value_dim) {
+        require(head_dim >= 1 && value_dim >= 1, "NamedBlocks: heads of ", head_dim, " columns, values of ", value_dim);
+        const Index width = detail::sum_of_sizes(head_dim, value_dim, "NamedBlocks");
+        static_cast<void>(groups.group()); // that they group
+        detail::product_of_sizes(detail::sum_of_sizes(groups.query_heads, groups.kv_heads, "NamedBlocks"), width,
+                                 "NamedBlocks");
+    }
+
     void add(std::string name, Runs where, std::function<Partition(int)> divide) {
-        size_ += where.size();
+        for (const Block& block : blocks_)
+            require(block.name != name, "NamedBlocks: two blocks are named \"", name, '"');
+        size_ = detail::sum_of_sizes(size_, where.size(), "NamedBlocks");
         blocks_.push_back({std::move(name), std::move(where), std::move(divide)});
     }
 

@@ -16,13 +16,18 @@ struct HeadGroups {
     Index query_heads = 1;
     Index kv_heads = 1;
 
-    Index group() const { return query_heads / kv_heads; }
+    /// Query heads to a K/V head.
+    Index group() const {
+        require<ShapeError>(kv_heads >= 1 && query_heads >= kv_heads && query_heads % kv_heads == 0,
+                            "HeadGroups: ", query_heads, " query heads do not share ", kv_heads, " K/V heads evenly");
+        return query_heads / kv_heads;
+    }
 
     Range query(int ranks, int rank) const {
-        check();
-        if (ranks <= kv_heads) {
+        require(rank >= 0 && rank < ranks, "HeadGroups: rank ", rank, " of ", ranks);
+        if (const Index queries_of_one = group(); ranks <= kv_heads) {
             const Range whole = balanced_range(kv_heads, ranks, rank);
-            return {whole.first * group(), whole.count * group()};
+            return {whole.first * queries_of_one, whole.count * queries_of_one};
         }
         const Index g = group_of(ranks, rank);
         const Index first_rank = first_rank_of(ranks, g);
@@ -38,23 +43,20 @@ struct HeadGroups {
 
     /// Columns of the query heads, `head_dim` of them a head; those of the attention's output as well.
     Partition query_partition(int ranks, Index head_dim) const {
-        return partition(query_heads * head_dim, ranks, head_dim, &HeadGroups::query);
+        return partition(query_heads, ranks, head_dim, &HeadGroups::query);
     }
 
     Partition kv_partition(int ranks, Index head_dim) const {
-        return partition(kv_heads * head_dim, ranks, head_dim, &HeadGroups::kv);
+        return partition(kv_heads, ranks, head_dim, &HeadGroups::kv);
     }
 
   private:
-    void check() const {
-        require<ShapeError>(kv_heads >= 1 && query_heads >= kv_heads && query_heads % kv_heads == 0,
-                            "HeadGroups: ", query_heads, " query heads do not share ", kv_heads, " K/V heads evenly");
-    }
-
     Index group_of(int ranks, Index rank) const { return rank * kv_heads / ranks; }
     Index first_rank_of(int ranks, Index group) const { return (group * ranks + kv_heads - 1) / kv_heads; }
 
-    Partition partition(Index size, int ranks, Index head_dim, Range (HeadGroups::*heads)(int, int) const) const {
+    Partition partition(Index all, int ranks, Index head_dim, Range (HeadGroups::*heads)(int, int) const) const {
+        require(ranks >= 1 && head_dim >= 1, "HeadGroups: heads of ", head_dim, " columns over ", ranks, " ranks");
+        const Index size = detail::product_of_sizes(all, head_dim, "HeadGroups");
         std::vector<Runs> runs;
         for (int rank = 0; rank < ranks; ++rank) {
             const Range mine = (this->*heads)(ranks, rank);

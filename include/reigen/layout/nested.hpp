@@ -11,6 +11,11 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
 namespace detail {
 
+inline void require_partition_over(const char* call, const Partition& partition, const Mesh& mesh, Axes axes) {
+    require<ShapeError>(partition.ranks() == mesh.size(axes), call, ": the partition is for ", partition.ranks(),
+                        " ranks, the mesh has ", mesh.size(axes), " over ", to_string(axes));
+}
+
 /// This rank's runs cut evenly over `axes`, one axis after the other.
 inline Runs cut(Runs runs, const Mesh& mesh, Axes axes, Axes group, int group_rank, Index grain) {
     for (const MeshAxis& dimension : mesh.axes()) {
@@ -28,6 +33,7 @@ inline Runs cut(Runs runs, const Mesh& mesh, Axes axes, Axes group, int group_ra
 /// A partition over `from`, cut further: each rank's runs are divided evenly over the added axes.
 inline Partition refine(const Partition& partition, const Mesh& mesh, Axes from, Axes to, Index grain = 1) {
     require(contains(to, from), "refine: ", to_string(to), " does not contain ", to_string(from));
+    detail::require_partition_over("refine", partition, mesh, from);
     if (mesh.size(to) == mesh.size(from))
         return partition;
     std::vector<Runs> runs;
@@ -40,6 +46,7 @@ inline Partition refine(const Partition& partition, const Mesh& mesh, Axes from,
 /// what several of them held comes once. Undoes `refine`.
 inline Partition coarsen(const Partition& partition, const Mesh& mesh, Axes from, Axes to) {
     require(contains(from, to), "coarsen: ", to_string(from), " does not contain ", to_string(to));
+    detail::require_partition_over("coarsen", partition, mesh, from);
     if (mesh.size(to) == mesh.size(from))
         return partition;
     std::vector<Runs> runs(static_cast<std::size_t>(mesh.size(to)));

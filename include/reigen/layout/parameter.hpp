@@ -2,7 +2,10 @@
 
 #include <reigen/layout/sharded.hpp>
 
+#include <set>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
@@ -37,6 +40,24 @@ struct ParameterView {
     }
 };
 
+namespace detail {
+
+/// Throws where a list is not one of different parameters of one mesh whose elements lie in one piece: a table that
+/// two layers share is listed once, or its gradient would be summed, counted and applied twice.
+template <class S>
+void require_parameters(std::span<const ParameterView<S>> parameters, const char* caller) {
+    std::set<std::string_view> names;
+    for (const auto& parameter : parameters) {
+        require(names.insert(parameter.name).second, caller, ": parameter ", parameter.name, " is listed twice");
+        require(parameter.mesh == parameters.front().mesh, caller, ": parameters ", parameters.front().name, " and ",
+                parameter.name, " lie on different meshes");
+        require(parameter.value.is_contiguous() && parameter.gradient.is_contiguous(), caller, ": the elements of ",
+                parameter.name, " do not lie one after the other, row by row");
+    }
+}
+
+} // namespace detail
+
 /// The parameter `value` with the gradient that is accumulated for it.
 template <class S, Placement Where, Placement GradientWhere>
 ParameterView<S> parameter_view(std::string name, Sharded<S, Where>& value, Sharded<S, GradientWhere>& gradient) {
@@ -47,7 +68,10 @@ ParameterView<S> parameter_view(std::string name, Sharded<S, Where>& value, Shar
                   "reigen: a gradient is held in the type sums are taken in; make it Sharded<float, ...>");
     require<ShapeError>(value.row_partition() == gradient.row_partition() &&
                             value.col_partition() == gradient.col_partition(),
-                        "parameter ", name, ": the gradient is divided differently");
+                        "parameter ", name, ": the value is ", shape(value.rows(), value.cols()), ", the gradient ",
+                        shape(gradient.rows(), gradient.cols()), " or divided differently");
+    require(value.mesh() == gradient.mesh(), "parameter ", name, ": value and gradient lie on different meshes, ",
+            to_string(value.mesh().axes()), " and ", to_string(gradient.mesh().axes()));
     return {
         std::move(name),       Where,           GradientWhere,      value.rows(), value.cols(), value.row_partition(),
         value.col_partition(), value.strided(), gradient.strided(), value.mesh()};

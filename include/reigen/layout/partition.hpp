@@ -26,7 +26,10 @@ struct Range {
 ///     balanced_range(14, 4, r)     0-3 | 4-7 | 8-10 | 11-13
 ///     balanced_range(14, 4, r, 4)  0-3 | 4-7 | 8-11 | 12-13
 inline Range balanced_range(Index n, int ranks, int rank, Index grain = 1) {
-    const Index units = (n + grain - 1) / grain;
+    require(n >= 0 && ranks >= 1 && rank >= 0 && rank < ranks && grain >= 1, "balanced_range: rank ", rank, " of ",
+            ranks, " with ", n, " items by ", grain);
+    grain = std::min(grain, std::max<Index>(n, 1)); // the same shares, and nothing overflows
+    const Index units = n / grain + (n % grain != 0);
     const auto begin_of = [&](Index r) {
         return std::min(n, (r * (units / ranks) + std::min(r, units % ranks)) * grain);
     };
@@ -64,7 +67,7 @@ class Partition {
         for (const Index size : sizes) {
             require<ShapeError>(size >= 0, "Partition: a rank with ", size, " items");
             runs.push_back(Runs::range(n, size));
-            n += size;
+            n = detail::sum_of_sizes(n, size, "Partition");
         }
         return Partition(n, std::move(runs), false);
     }
@@ -76,6 +79,7 @@ class Partition {
     /// Any runs, as long as together they hold each of 0 ... n - 1, and no rank holds one twice.
     static Partition of_runs(Index n, std::vector<Runs> runs) {
         require(n >= 0 && !runs.empty(), "Partition: ", n, " items over ", runs.size(), " ranks");
+        require_enough(n, runs);
         std::vector<int> owner(std::size_t(n), -1);
         std::vector<int> last_holder(std::size_t(n), -1);
         bool overlaps = false;
@@ -90,7 +94,10 @@ class Partition {
 
     Index size() const { return data_->size; }
     int ranks() const { return int(data_->runs.size()); }
-    const Runs& runs(int rank) const { return data_->runs[std::size_t(rank)]; }
+    const Runs& runs(int rank) const {
+        require(rank >= 0 && rank < ranks(), "Partition: rank ", rank, " of ", ranks());
+        return data_->runs[std::size_t(rank)];
+    }
     Index count(int rank) const { return runs(rank).size(); }
 
     /// Whether some item is held by more than one rank.
@@ -135,6 +142,14 @@ class Partition {
 
     Partition(Index n, std::vector<Runs> runs, bool overlaps)
         : data_(std::make_shared<const Data>(Data{n, std::move(runs), overlaps})) {}
+
+    /// Before memory is taken for n items: somebody may hold each of them.
+    static void require_enough(Index n, const std::vector<Runs>& runs) {
+        Index held = 0;
+        for (const Runs& of_rank : runs)
+            held = detail::sum_of_sizes(held, of_rank.size(), "Partition");
+        require<ShapeError>(held >= n, "Partition: the ranks hold ", held, " of ", n);
+    }
 
     /// Enters that `rank` holds `item`; whether another rank did before.
     static bool claim(std::vector<int>& owner, std::vector<int>& last_holder, Index item, int rank) {

@@ -15,7 +15,7 @@ enum class SequenceLayout : std::uint8_t { contiguous, zigzag, striped };
 
 inline std::string to_string(SequenceLayout layout) {
     constexpr const char* names[] = {"contiguous", "zigzag", "striped"};
-    return names[int(layout)];
+    return layout <= SequenceLayout::striped ? names[int(layout)] : concat("layout ", int(layout));
 }
 
 namespace detail {
@@ -30,7 +30,9 @@ inline Runs zigzag_runs(Index length, int ranks, int rank) {
 /// Stripes r, r + P, r + 2P, ... of `stripe` positions each; the last may be short.
 inline Runs striped_runs(Index length, int ranks, int rank, Index stripe) {
     if (stripe == 1)
-        return {{rank, ranks, std::max<Index>(0, (length - rank + ranks - 1) / ranks)}};
+        return {{rank, ranks, rank < length ? (length - 1 - rank) / ranks + 1 : 0}};
+    if (stripe >= length) // one stripe, and numbers that may not be multiplied
+        return Runs::range(0, rank == 0 ? length : 0);
     Runs runs;
     for (Index first = rank * stripe; first < length; first += ranks * stripe)
         runs.append({first, 1, std::min(stripe, length - first)});
@@ -39,10 +41,14 @@ inline Runs striped_runs(Index length, int ranks, int rank, Index stripe) {
 
 } // namespace detail
 
-/// The positions of a sequence that a rank holds, in its order. Lengths need not divide; ranks may hold none.
+/// The positions of a sequence that a rank holds, in its order. Lengths need not divide; ranks may hold none. Only the
+/// striped layout has stripes of more than one.
 inline Runs sequence_runs(SequenceLayout layout, Index length, int ranks, int rank, Index stripe = 1) {
     require(length >= 0 && ranks >= 1 && rank >= 0 && rank < ranks && stripe >= 1, "sequence of ", length,
             " positions on rank ", rank, " of ", ranks, " in stripes of ", stripe);
+    require(layout <= SequenceLayout::striped, "sequence: there is no ", to_string(layout));
+    require(stripe == 1 || layout == SequenceLayout::striped, "sequence: stripes of ", stripe, " in the ",
+            to_string(layout), " layout: only the striped one has stripes");
     switch (layout) {
     case SequenceLayout::zigzag:
         return detail::zigzag_runs(length, ranks, rank);

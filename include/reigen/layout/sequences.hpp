@@ -7,7 +7,8 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
 /// A batch of equally long sequences as the rows of a token matrix, batch-major: row = sequence * length + position.
 ///
-/// dp cuts the batch, cp each sequence by its layout, tp what rows are left.
+/// dp cuts the batch, cp each sequence by its layout, tp what rows are left. Stripes of more than one position are for
+/// the striped layout alone; another with them is refused.
 struct Sequences {
     Index batch = 1;
     Index length = 0;
@@ -15,7 +16,7 @@ struct Sequences {
     Index stripe = 1;
 
     /// All of them, over the whole mesh.
-    Index tokens() const { return batch * length; }
+    Index tokens() const { return detail::product_of_sizes(batch, length, "Sequences"); }
 
     /// Positions that ring rank `rank` of `ranks` holds of each sequence, in its order.
     Runs positions(int ranks, int rank) const { return sequence_runs(layout, length, ranks, rank, stripe); }
@@ -38,7 +39,9 @@ struct Sequences {
     Partition rows(const Mesh& mesh, Axes axes) const {
         require(contains(dp | cp | tp, axes), "Sequences: token rows over ", to_string(axes),
                 ": want some of dp, cp and tp");
+        require(batch >= 0 && length >= 0, "Sequences: ", batch, " sequences of ", length, " positions");
         const Axes outer = axes & (dp | cp);
+        const Index all = tokens();
         const int batches = mesh.size(axes & dp);
         const int rings = mesh.size(axes & cp);
         std::vector<Runs> runs;
@@ -46,7 +49,7 @@ struct Sequences {
             const Range sequences = balanced_range(batch, batches, mesh.coordinate(axes & dp, outer, q));
             runs.push_back(rows_of(sequences, positions(rings, mesh.coordinate(axes & cp, outer, q))));
         }
-        return refine(Partition::of_checked_runs(tokens(), std::move(runs), false), mesh, outer, axes);
+        return refine(Partition::of_checked_runs(all, std::move(runs), false), mesh, outer, axes);
     }
 
   private:

@@ -40,6 +40,7 @@ struct ShardSpec {
           col_partition(cols.over(mesh_, placement_.cols)) {
         check("rows", row_partition, placement.rows);
         check("columns", col_partition, placement.cols);
+        detail::product_of_sizes(this->rows(), this->cols(), "a sharded matrix");
     }
 
     bool operator==(const ShardSpec&) const = default;

@@ -13,6 +13,13 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 template <class Scalar, Placement Where>
 using StoredNumber = std::conditional_t<is_partial(Where), Accumulator<Scalar>, std::remove_const_t<Scalar>>;
+
+/// The placement stands in the type and in the spec: they are one.
+inline ShardSpec placed_as(Placement where, ShardSpec spec) {
+    require(spec.placement == where, "a matrix of type ", where, " with the specification of one that is ",
+            spec.placement);
+    return spec;
+}
 } // namespace detail
 
 /// What the elements are held in: a partial sum of bfloat16 is held in float and rounded once, after the sum.
@@ -35,7 +42,9 @@ class ShardedView {
     /// `local` holds this rank's rows and columns in the order of its runs.
     ///
     /// Throws  ShapeError on the ranks where `local` is not what the partitions say
-    ShardedView(ShardSpec spec, Strided<Element> local) : spec_(std::move(spec)), local_(local) {
+    ShardedView(ShardSpec spec, Strided<Element> local)
+        : spec_(detail::placed_as(Where, std::move(spec))), local_(local) {
+        detail::require_elements(local, "ShardedView");
         require<ShapeError>(local.rows == spec_.local_rows() && local.cols == spec_.local_cols(),
                             "ShardedView: local is ", shape(local.rows, local.cols), ", the partitions give this rank ",
                             shape(spec_.local_rows(), spec_.local_cols()));
@@ -87,10 +96,12 @@ class Sharded {
     Sharded(const Mesh& mesh, const Extent& rows, const Extent& cols) : Sharded(ShardSpec(mesh, Where, rows, cols)) {}
 
     explicit Sharded(ShardSpec spec)
-        : spec_(std::move(spec)), buffer_(spec_.local_rows() * spec_.local_cols(), split_axes(Where)) {}
+        : spec_(detail::placed_as(Where, std::move(spec))),
+          buffer_(spec_.local_rows() * spec_.local_cols(), split_axes(Where)) {}
 
     /// Takes over memory that holds this rank's part, row after row.
-    Sharded(ShardSpec spec, Buffer<Element> local) : spec_(std::move(spec)), buffer_(std::move(local)) {
+    Sharded(ShardSpec spec, Buffer<Element> local)
+        : spec_(detail::placed_as(Where, std::move(spec))), buffer_(std::move(local)) {
         const Index want = spec_.local_rows() * spec_.local_cols();
         require<ShapeError>(buffer_.size() == want, "Sharded: ", buffer_.size(), " elements for a local part of ",
                             want);

@@ -62,6 +62,9 @@ void sum_column_copies(const Communicator& ranks, const Partition& partition, St
 /// Order       in rank order, bit-identical on every holder
 template <class T>
 void sum_overlaps(const ShardSpec& spec, Strided<T> local) {
+    require<ShapeError>(local.rows == spec.local_rows() && local.cols == spec.local_cols(), "sum_overlaps: local is ",
+                        shape(local.rows, local.cols), ", the partitions give this rank ",
+                        shape(spec.local_rows(), spec.local_cols()));
     if (spec.col_partition.overlaps())
         detail::sum_column_copies(spec.mesh[spec.placement.cols], spec.col_partition, local);
     if (spec.row_partition.overlaps())

@@ -70,7 +70,8 @@ inline void require_equal(const Partition& x, const Partition& y, const char* ca
 }
 
 inline void require_same_mesh(const ShardSpec& a, const ShardSpec& b, const char* call) {
-    require<ArgumentError>(a.mesh == b.mesh, call, ": the matrices lie on different meshes");
+    require<ArgumentError>(a.mesh == b.mesh, call, ": the matrices lie on different meshes, ", to_string(a.mesh.axes()),
+                           " and ", to_string(b.mesh.axes()), a.mesh.axes() == b.mesh.axes() ? " of other ranks" : "");
 }
 
 inline void require_factors(const ShardSpec& a, const ShardSpec& b, const char* call) {

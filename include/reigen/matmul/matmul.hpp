@@ -75,7 +75,8 @@ auto matmul(const A& a, const B& b) {
 ///             accumulated so), or as its sum, split further over the summed axes or not
 /// Cost        as `matmul`; for a sum, its all-reduce or reduce-scatter and the local product as memory
 /// Collective  over the axes that split k, where c is not partial over them
-/// Throws      ShapeError on every rank before any message
+/// Throws      ShapeError, ArgumentError on every rank before any message; ArgumentError where c begins where a or b
+///             does, on the ranks that hold any of it
 /// Order       as `matmul`, then in rank order. Where beta is 0, c is not read; where alpha or k is 0, a and b are not
 template <ShardedLike A, ShardedLike B, ShardedLike C>
 void matmul_into(Accumulator<ScalarOf<A>> alpha, const A& a, const B& b, Accumulator<ScalarOf<A>> beta, C&& c) {

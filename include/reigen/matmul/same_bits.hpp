@@ -4,6 +4,7 @@
 #include <reigen/layout/redistribution_steps.hpp>
 #include <reigen/matmul/checks.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <utility>
@@ -177,6 +178,7 @@ auto matmul_same_bits(const A& a, const B& b, Index k_block = 256) {
     detail::require_factors(a.spec(), b.spec(), "matmul_same_bits");
     detail::require_no_copies(a.col_partition(), "matmul_same_bits", "");
     const Partition& k = a.col_partition();
+    k_block = std::min(k_block, std::max<Index>(k.size(), 1));
     const detail::same_bits::Tree tree((k.size() + k_block - 1) / k_block);
     const auto nodes = detail::same_bits::nodes_of_ranks(k, k_block, tree);
     Sharded<S, summed(product_placement)> c(a.mesh(), a.row_partition(), b.col_partition());

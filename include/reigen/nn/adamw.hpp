@@ -22,6 +22,7 @@ struct AdamWOptions {
 ///
 /// Cost        two numbers of state for each element this rank holds
 /// Collective  no
+/// Throws      ArgumentError for options and rates that are no numbers or out of range, and a parameter listed twice
 /// Source      Loshchilov, Hutter, "Decoupled weight decay regularization", ICLR 2019
 template <class S>
 class AdamW {
@@ -29,9 +30,11 @@ class AdamW {
     static_assert(std::is_same_v<S, T>, "reigen: AdamW updates float and double weights");
 
   public:
-    /// The layers that own the parameters must outlive it.
+    /// The layers that own the parameters must outlive it. A table that layers share is listed once.
     AdamW(std::vector<ParameterView<S>> parameters, const AdamWOptions& options)
         : parameters_(std::move(parameters)), options_(options) {
+        check(options);
+        detail::require_parameters<S>(parameters_, "AdamW");
         const MemoryScope scope(MemoryUse::optimizer);
         for (const auto& parameter : parameters_) {
             const Axes split = split_axes(parameter.placement);
@@ -42,6 +45,8 @@ class AdamW {
 
     /// One update from synchronised gradients, each multiplied by `gradient_factor` (see `clip_factor`).
     void step(double learning_rate, double gradient_factor = 1) {
+        require(is_size(learning_rate) && is_size(gradient_factor), "AdamW: learning rate ", learning_rate,
+                ", gradient factor ", gradient_factor, "; want 0 or more");
         ++steps_;
         for (std::size_t p = 0; p < parameters_.size(); ++p) {
             const auto& [value, gradient] = std::pair(parameters_[p].value, parameters_[p].gradient);
@@ -54,6 +59,16 @@ class AdamW {
     std::span<const ParameterView<S>> parameters() const { return parameters_; }
 
   private:
+    static bool is_size(double value) { return std::isfinite(value) && value >= 0; }
+
+    static void check(const AdamWOptions& o) {
+        const auto keeps = [](double beta) { return beta >= 0 && beta < 1; };
+        require(keeps(o.beta1) && keeps(o.beta2), "AdamW: beta1 ", o.beta1, ", beta2 ", o.beta2,
+                "; want both in [0, 1)");
+        require(std::isfinite(o.epsilon) && o.epsilon > 0, "AdamW: epsilon ", o.epsilon, "; want more than 0");
+        require(is_size(o.weight_decay), "AdamW: weight decay ", o.weight_decay, "; want 0 or more");
+    }
+
     struct Moments {
         Buffer<T> first, second;
     };

@@ -59,9 +59,14 @@ class Attention {
           output_(mesh, name + ".out", blocks_.partition("q", mesh.size(tp)), shape.width, output) {
         require<ShapeError>(rotary_.head_dim() == shape.head_dim, name, ": heads of ", shape.head_dim,
                             ", rotary positions for heads of ", rotary_.head_dim());
+        detail::check_mask(shape.mask, name.c_str());
     }
 
     Forward<Tokens, Saved> forward(Tokens x, const Pass& pass) const {
+        require<ShapeError>(x.row_partition() == pass.sequences.rows(x.mesh(), Residual.rows),
+                            "attention: the rows of x, ", shape(x.rows(), x.cols()), ", do not lie as the tokens of ",
+                            pass.sequences.batch, ' ', to_string(pass.sequences.layout), " sequences of ",
+                            pass.sequences.length);
         auto [qkv, saved_projection] = projection_.forward(std::move(x));
         auto table = rotary_.at(pass.sequences.positions(qkv.mesh()));
         rotary(queries_and_keys(qkv), *table, Rotation::forwards);

@@ -23,10 +23,11 @@ struct CrossEntropyOptions {
 /// No rank ever has a row of logits whole.
 ///
 /// Shapes      logits, dlogits [tokens, vocabulary] {dp|cp; tp; }; labels: one for each of this rank's rows
-/// Cost        three all-reduces: of two numbers over dp|cp before anything else, of one and of three numbers a token
+/// Cost        three all-reduces: of three numbers over dp|cp before anything else, of one and of three numbers a token
 ///             over tp; and of one number over dp|cp
 /// Collective  over the mesh of the logits
-/// Throws      ArgumentError on every rank where any rank has a label that is neither a class nor ignored
+/// Throws      ArgumentError on every rank where any rank has a label that is neither a class nor ignored, ShapeError
+///             where any has another number of labels than of rows
 template <class S>
 class VocabParallelCrossEntropy {
   public:
@@ -46,9 +47,8 @@ class VocabParallelCrossEntropy {
 
     /// The mean loss, the same on every rank; 0 where no token counts.
     Forward<double, Saved> forward(Logits logits, std::span<const std::int32_t> labels) const {
-        const Index rows = logits.strided().rows;
-        require<ShapeError>(Index(labels.size()) == rows, "cross_entropy: ", labels.size(), " labels for ", rows,
-                            " rows");
+        require(options_.smoothing == 0 || logits.cols() >= 2, "cross_entropy: smoothing ", options_.smoothing,
+                " over ", logits.cols(), " classes; it goes to those that are not the label");
         const Index counted = count_labels(logits, labels);
         std::vector<double> lse = row_maxima(logits);
         const std::vector<RowSums> sums = row_sums(logits, labels, lse);
@@ -81,11 +81,16 @@ class VocabParallelCrossEntropy {
 
     /// Over the global batch. Every rank learns of wrong labels, and throws, before any other message.
     Index count_labels(const Logits& logits, std::span<const std::int32_t> labels) const {
-        std::array<std::int64_t, 2> found = {0, 0}; // labels that count, labels out of range
+        const Index rows = logits.strided().rows;
+        const bool fits = Index(labels.size()) == rows;
+        std::array<std::int64_t, 3> found = {0, 0, !fits}; // labels that count, labels out of range, ranks amiss
         for (const std::int32_t label : labels)
             if (counts(label))
                 ++found[label < 0 || label >= logits.cols() ? 1 : 0];
         logits.mesh()[token_axes].all_reduce(found);
+        require<ShapeError>(fits, "cross_entropy: ", labels.size(), " labels for ", rows, " rows");
+        require<ShapeError>(found[2] == 0, "cross_entropy: the number of labels is not that of rows on ", found[2],
+                            " other ranks");
         require(found[1] == 0, "cross_entropy: ", found[1], " labels of the batch are neither in [0, ", logits.cols(),
                 ") nor the ignored ", options_.ignored_label);
         return Index(found[0]);

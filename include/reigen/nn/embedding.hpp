@@ -22,9 +22,10 @@ using VocabularyTable = Parameter<S, split_rows(tp), token_axes>;
 ///
 /// Shapes      ids: one for each token of dp|cp; E [vocabulary, width] {tp; ; }; y [tokens, width] {Residual}
 /// Cost        an all-reduce of y; where the residual stream is split over tp a reduce-scatter, and an all-gather of dy
-///             backwards; an all-reduce of one number over dp|cp
+///             backwards; an all-reduce of two numbers over dp|cp
 /// Collective  over the mesh
-/// Throws      ArgumentError on every rank where any rank has an id outside the vocabulary
+/// Throws      ArgumentError on every rank where any rank has an id outside the vocabulary, ShapeError where any has
+///             another number of ids than of tokens
 template <class S, Placement Residual>
 class VocabParallelEmbedding {
     static_assert(checked_residual<Residual>);
@@ -59,6 +60,13 @@ class VocabParallelEmbedding {
 
     void backward(Saved saved, const Y& dy) {
         auto& gradient = table_->gradient();
+        const ShardSpec& spec = dy.spec();
+        detail::require_same_mesh(spec, gradient.spec(), table_->name().c_str());
+        const Partition tokens = rearranged(spec.row_partition, spec.mesh, Residual.rows, token_axes);
+        const Index mine = tokens.count(spec.mesh.rank(token_axes));
+        require<ShapeError>(dy.cols() == gradient.cols() && mine == Index(saved.ids.size()), table_->name(), ": dy is ",
+                            shape(dy.rows(), dy.cols()), ", ", mine, " rows of it on this rank; it looked up ",
+                            saved.ids.size(), " rows of ", gradient.cols());
         decltype(auto) whole = gathered(dy);
         for (Index i = 0; i < Index(saved.ids.size()); ++i)
             if (const auto row = gradient.row_runs().find(saved.ids[std::size_t(i)]))
@@ -68,13 +76,16 @@ class VocabParallelEmbedding {
     std::vector<ParameterView<S>> parameters() { return {table_->view()}; }
 
   private:
+    /// Every rank of the tokens learns what any of them brings wrong, and throws, before any other message.
     void require_ids(std::span<const std::int32_t> ids, Index rows) const {
         const auto& table = table_->value();
-        require<ShapeError>(Index(ids.size()) == rows, table_->name(), ": ", ids.size(), " ids for ", rows, " tokens");
-        std::array<std::int64_t, 1> wrong = {0};
+        std::array<std::int64_t, 2> wrong = {0, Index(ids.size()) != rows};
         for (const std::int32_t id : ids)
             wrong[0] += id < 0 || id >= table.rows();
         table.mesh()[token_axes].all_reduce(wrong);
+        require<ShapeError>(Index(ids.size()) == rows, table_->name(), ": ", ids.size(), " ids for ", rows, " tokens");
+        require<ShapeError>(wrong[1] == 0, table_->name(), ": the number of ids is not that of tokens on ", wrong[1],
+                            " other ranks");
         require(wrong[0] == 0, table_->name(), ": ", wrong[0], " ids of the batch are not in [0, ", table.rows(), ')');
     }
 
@@ -103,9 +114,12 @@ class VocabParallelHead {
         : table_(std::make_shared<VocabularyTable<S>>(mesh, name + ".weight", vocabulary, width, initial)) {}
 
     /// Tied: one storage, and one gradient to which both uses add.
-    explicit VocabParallelHead(std::shared_ptr<VocabularyTable<S>> table) : table_(std::move(table)) {}
+    explicit VocabParallelHead(std::shared_ptr<VocabularyTable<S>> table) : table_(std::move(table)) {
+        require(table_ != nullptr, "VocabParallelHead: no table");
+    }
 
     Forward<Logits, Saved> forward(X x) const {
+        detail::require_factors(x.spec(), transpose(table_->value().spec()), table_->name().c_str());
         Logits logits = matmul(gathered(x), transpose(table_->value()));
         return {std::move(logits), Saved{std::move(x)}};
     }
@@ -115,6 +129,8 @@ class VocabParallelHead {
     }
 
     X backward(Saved saved, const Logits& dlogits) {
+        detail::require_same_tokens(saved.x.spec(), dlogits.spec(), table_->name());
+        detail::require_factors(dlogits.spec(), table_->value().spec(), table_->name().c_str());
         auto x = start_redistribute<residual_on_every_rank>(std::move(saved.x));
         auto dx = start_redistribute<Residual>(matmul(dlogits, table_->value()));
         matmul_into(S(1), transpose(dlogits), x.wait(), S(1), table_->gradient());

@@ -18,6 +18,7 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
 template <class S>
 void zero_gradients(std::span<const ParameterView<S>> parameters) {
+    detail::require_parameters(parameters, "zero_gradients");
     for (const auto& parameter : parameters)
         std::fill_n(parameter.gradient.data, parameter.gradient.size(), Accumulator<S>(0));
 }
@@ -55,10 +56,12 @@ void all_reduce_together(const Communicator& group, std::span<const std::span<T>
 ///
 /// Cost        an all-reduce of each gradient, of small ones together; copies go from holder to holder
 /// Collective  over the mesh of the parameters, which is one
+/// Throws      ArgumentError for a parameter that is listed twice, or is of another mesh
 /// Order       bit-identical on every rank that holds an element
 template <class S>
 void synchronise_gradients(std::span<const ParameterView<S>> parameters) {
     using T = Accumulator<S>;
+    detail::require_parameters(parameters, "synchronise_gradients");
     std::map<Axes, std::vector<std::span<T>>> small;
     for (const auto& parameter : parameters) {
         const std::span gradient(parameter.gradient.data, std::size_t(parameter.gradient.size()));
@@ -107,6 +110,7 @@ double owned_sum_of_squares(const ParameterView<S>& parameter) {
 /// Order       the same bits on every rank
 template <class S>
 double gradient_norm(std::span<const ParameterView<S>> parameters) {
+    detail::require_parameters(parameters, "gradient_norm");
     std::map<Axes, double> squares;
     for (const auto& parameter : parameters)
         squares[split_axes(parameter.placement)] += detail::owned_sum_of_squares(parameter);
@@ -121,6 +125,7 @@ double gradient_norm(std::span<const ParameterView<S>> parameters) {
 /// What brings a gradient of this norm down to `largest`; 1 where it is not above it, or where `largest` is 0: no
 /// limit.
 inline double clip_factor(double norm, double largest) {
+    require(largest >= 0, "clip_factor: a largest norm of ", largest, "; want 0 (no limit) or more");
     return largest > 0 && norm > largest ? largest / norm : 1;
 }
 

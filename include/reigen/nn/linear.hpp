@@ -28,6 +28,20 @@ decltype(auto) gathered(const Sharded<S, Residual>& x) {
         return redistribute<residual_on_every_rank>(x);
 }
 
+namespace detail {
+
+/// The same tokens in the residual stream as in a matrix of features: thrown on every rank, before the first message.
+inline void require_same_tokens(const ShardSpec& residual, const ShardSpec& features, const std::string& layer) {
+    require_same_mesh(residual, features, layer.c_str());
+    require<ShapeError>(residual.rows() == features.rows(), layer, ": ", shape(residual.rows(), residual.cols()),
+                        " of the residual stream and ", shape(features.rows(), features.cols()),
+                        " of features: the tokens differ");
+    require_equal(rearranged(residual.row_partition, residual.mesh, residual.placement.rows, features.placement.rows),
+                  features.row_partition, layer.c_str(), "tokens of the residual stream", "tokens of the features");
+}
+
+} // namespace detail
+
 /// y = x W + b, the features of y split over tp.
 ///
 /// Shapes      x [tokens, in] {Residual}; W [in, out] { ; tp; }; b [1, out] { ; tp; }; y [tokens, out] {dp|cp; tp; }
@@ -56,6 +70,7 @@ class ColumnParallelLinear {
     }
 
     Forward<Y, Saved> forward(X x) const {
+        detail::require_factors(x.spec(), weight_.value().spec(), weight_.name().c_str());
         Y y = matmul(gathered(x), weight_.value());
         if (bias_)
             y = add_bias(std::move(y), bias_->value());
@@ -70,6 +85,8 @@ class ColumnParallelLinear {
     }
 
     X backward(Saved saved, const Y& dy) {
+        detail::require_same_tokens(saved.x.spec(), dy.spec(), weight_.name());
+        detail::require_factors(dy.spec(), transpose(weight_.value().spec()), weight_.name().c_str());
         auto x = start_redistribute<residual_on_every_rank>(std::move(saved.x));
         auto dx = start_redistribute<Residual>(input_gradient(dy, weight_.value()));
         matmul_into(S(1), transpose(x.wait()), dy, S(1), weight_.gradient());
@@ -131,6 +148,8 @@ class RowParallelLinear {
     }
 
     X backward(const Saved& saved, const Y& dy) {
+        detail::require_same_tokens(dy.spec(), saved.x.spec(), weight_.name());
+        detail::require_factors(dy.spec(), transpose(weight_.value().spec()), weight_.name().c_str());
         decltype(auto) whole = gathered(dy);
         matmul_into(S(1), transpose(saved.x), whole, S(1), weight_.gradient());
         if (bias_)

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <reigen/kernel/norm.hpp>
+#include <reigen/matmul/checks.hpp>
 #include <reigen/nn/parameter.hpp>
 #include <reigen/nn/residual.hpp>
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -35,6 +37,8 @@ class Norm {
 
     Norm(const Mesh& mesh, const std::string& name, Index width, NormKind kind, double epsilon = 1e-5)
         : epsilon_(S(epsilon)), scale_(mesh, name + ".scale", 1, width, {.mean = 1}) {
+        require(width >= 1 && std::isfinite(epsilon) && epsilon >= 0, name, ": width ", width, ", epsilon ", epsilon,
+                "; want at least 1, and 0 or more");
         if (kind == NormKind::layer_norm)
             shift_.emplace(mesh, name + ".shift", 1, width, Initial{});
     }
@@ -51,12 +55,15 @@ class Norm {
 
     /// Adds the gradient of x to `dx`, which is where the gradient of the residual stream itself already is.
     void backward_add(Saved saved, const Tokens& dy, Tokens& dx) {
+        detail::require_alike(saved.x.spec(), dy.spec(), scale_.name().c_str());
+        detail::require_alike(saved.x.spec(), dx.spec(), scale_.name().c_str());
         normalise_backward<S>(std::as_const(saved.x).strided(), numbers(),
                               {saved.mean.data(), saved.inverse_deviation.data()}, dy.strided(), dx.strided(),
                               scale_.gradient().data(), shift_ ? shift_->gradient().data() : nullptr);
     }
 
     Tokens backward(Saved saved, const Tokens& dy) {
+        detail::require_alike(saved.x.spec(), dy.spec(), scale_.name().c_str());
         Tokens dx(dy.spec());
         dx.local().setZero();
         backward_add(std::move(saved), dy, dx);

@@ -4,6 +4,7 @@
 #include <reigen/core/random.hpp>
 #include <reigen/layout/parameter.hpp>
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -54,6 +55,8 @@ class Parameter {
   private:
     static Value initial_value(const Mesh& mesh, const std::string& name, const Extent& rows, const Extent& cols,
                                const Initial& initial) {
+        require(std::isfinite(initial.mean) && std::isfinite(initial.deviation) && initial.deviation >= 0, "parameter ",
+                name, ": mean ", initial.mean, ", deviation ", initial.deviation, "; want numbers, the deviation >= 0");
         const MemoryScope scope(MemoryUse::weights);
         if (initial.deviation == 0)
             return Value::from_global(mesh, rows, cols, [&](Index, Index) { return initial.mean; });

@@ -13,7 +13,7 @@ class RotaryPositions {
   public:
     explicit RotaryPositions(Index head_dim, double base = 10000)
         : head_dim_(head_dim), base_(base), last_(std::make_shared<Last>()) {
-        require(head_dim % 2 == 0, "RotaryPositions: head_dim is ", head_dim, ", want an even number");
+        detail::half_of_head(head_dim, base);
     }
 
     Index head_dim() const { return head_dim_; }
