@@ -101,6 +101,12 @@ const std::vector<WrongCall> matrices = {
              Partition::of_runs(3, std::vector<Runs>(std::size_t(world.size()), Runs::range(0, 3)));
          start_redistribute<split_cols(tp)>(Matrix<replicated>(over(world, tp), 4, 6), 4, copies);
      }},
+    {"a redistribution that is waited for twice", argument_error, "wait is called once",
+     [](auto& world) {
+         auto pending = start_redistribute<replicated>(Matrix<replicated>(over(world, tp), 4, 6));
+         pending.wait();
+         pending.wait();
+     }},
     {"sums of copies in a matrix of another size", shape_error, "local is 2x3, the partitions give this rank 4x3",
      [](auto& world) {
          RowMatrix<double> mine(2, 3);

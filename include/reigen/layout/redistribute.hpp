@@ -76,6 +76,7 @@ class PendingRedistribution {
     bool done() { return !pending_.valid() || pending_.done(); }
 
     Sharded<S, To> wait() {
+        require(!std::exchange(waited_for_, true), "redistribute: its result was taken already; wait is called once");
         if (pending_.valid())
             part_ = detail::redistribution::finish<In>(steps_[next_++], pending_.wait());
         for (; next_ < steps_.size(); ++next_)
@@ -104,6 +105,7 @@ class PendingRedistribution {
     std::vector<detail::redistribution::Step> steps_;
     std::vector<detail::redistribution::Step> moves_;
     std::size_t next_ = 0;
+    bool waited_for_ = false;
     detail::redistribution::Part<In> part_;
     Pending<In> pending_;
 };
