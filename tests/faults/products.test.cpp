@@ -189,11 +189,12 @@ TEST(faults, pytorch_163193_functions_come_after_the_sum_on_any_number_of_ranks)
 // DeepSpeed#8316: sizes of one call remembered by the next.
 TEST(faults, deepspeed_8316_a_product_does_not_remember_the_sizes_before_it) {
     on_every_world([](const Communicator&) {
-        for (const auto& [m, k, n] : {std::array<Index, 3>{5, 70, 9}, {40, 3, 33}, {1, 1, 1}, {2, 0, 2}}) {
+        for (const auto& sizes : {std::array<Index, 3>{5, 70, 9}, {40, 3, 33}, {1, 1, 1}, {2, 0, 2}}) {
+            const auto make = [&] { return product(sizes[0], sizes[1], sizes[2]); };
             RowMatrix<double> fresh;
-            std::thread([&, m = m, k = k, n = n] { fresh = product(m, k, n); }).join();
+            std::thread([&] { fresh = make(); }).join();
             remember_other_sizes();
-            EXPECT_EQ(product(m, k, n), fresh);
+            EXPECT_EQ(make(), fresh);
         }
     });
 }
