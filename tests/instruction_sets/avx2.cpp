@@ -1,0 +1,2 @@
+#define PART part_for_avx2
+#include "part.inl"

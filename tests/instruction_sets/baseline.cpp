@@ -1,0 +1,2 @@
+#define PART part_for_the_baseline
+#include "part.inl"
