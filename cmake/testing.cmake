@@ -7,7 +7,12 @@
 #
 # NAME runs the command on so many ranks under mpirun.
 
-find_package(GTest REQUIRED)
+# For another machine than this one GoogleTest is built from Debian's copy of its source.
+if(CMAKE_CROSSCOMPILING)
+  add_subdirectory(/usr/src/googletest ${PROJECT_BINARY_DIR}/googletest EXCLUDE_FROM_ALL)
+else()
+  find_package(GTest REQUIRED)
+endif()
 find_package(nlohmann_json 3 REQUIRED)
 
 set(REIGEN_MPI_TEST_RANKS 1 2 3 4)
