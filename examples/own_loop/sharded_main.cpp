@@ -6,6 +6,7 @@
 #include <own_loop/own_program.hpp>
 
 #include <support/checks.hpp>
+#include <support/trace_option.hpp>
 
 #include <reigen/comm/mesh.hpp>
 #include <reigen/comm/threads.hpp>
@@ -13,7 +14,32 @@
 #include <reigen/comm/mpi.hpp>
 #endif
 
+#include <functional>
+#include <string>
+
 void train(const own_loop::Settings& settings, const own_loop::Report& report, const reigen::Mesh& mesh);
+
+namespace {
+
+/// Runs the body on the ranks of the MPI that the program started, or on threads; the exit code.
+int run(const own_loop::OwnProgram& program, const CLI::Option& ranks_option, int ranks,
+        const std::function<void(const reigen::Communicator&)>& body) {
+#ifdef OWN_LOOP_WITH_MPI
+    if (program.under_mpi()) {
+        const reigen::Communicator world = reigen::mpi_communicator(MPI_COMM_WORLD);
+        if (ranks_option.count() > 0 && ranks != world.size())
+            return program.complain("--ranks makes threads; this job has the " + std::to_string(world.size()) +
+                                    " ranks that mpirun started");
+        body(world);
+        return 0;
+    }
+#endif
+    static_cast<void>(program), static_cast<void>(ranks_option);
+    reigen::run_threads(ranks, body);
+    return 0;
+}
+
+} // namespace
 
 int main(int argc, char** argv) {
     own_loop::OwnProgram program(argc, argv, "own_loop",
@@ -25,24 +51,20 @@ int main(int argc, char** argv) {
             .add_option("--ranks", ranks, "Run on this many ranks as threads; under mpirun the ranks are mpirun's")
             ->check(examples::between(1, 1024))
             ->capture_default_str();
+    examples::TraceOption trace;
+    trace.declare(program.options());
     if (const auto early = program.parse())
         return *early;
 
-    const auto on_each_rank = [&](const reigen::Communicator& world) {
+    const auto train_on = [&](const reigen::Communicator& world) {
         const reigen::Mesh mesh(world, {{reigen::tp, world.size()}});
         train(program.settings(), program.report(world.rank()), mesh);
-    };
-#ifdef OWN_LOOP_WITH_MPI
-    if (program.under_mpi()) {
-        const reigen::Communicator world = reigen::mpi_communicator(MPI_COMM_WORLD);
-        if (option->count() > 0 && ranks != world.size())
-            return program.complain("--ranks makes threads; this job has the " + std::to_string(world.size()) +
-                                    " ranks that mpirun started");
-        on_each_rank(world);
         return 0;
+    };
+    const auto on_each_rank = [&](const reigen::Communicator& world) { trace.run(world, train_on); };
+    try {
+        return run(program, *option, ranks, on_each_rank);
+    } catch (const examples::UsageError& error) {
+        return program.complain(error.what());
     }
-#endif
-    static_cast<void>(option);
-    reigen::run_threads(ranks, on_each_rank);
-    return 0;
 }

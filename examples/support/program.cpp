@@ -2,6 +2,7 @@
 
 #include <support/checks.hpp>
 #include <support/help_format.hpp>
+#include <support/trace_option.hpp>
 
 #include <reigen/comm/checked.hpp>
 #include <reigen/comm/threads.hpp>
@@ -141,15 +142,18 @@ int run_program(CLI::App& app, int argc, char** argv, const RankBody& body) {
         ->description("Have the ranks compare what they call before each collective, so that a disagreement is an "
                       "error on all of "
                       "them");
+    TraceOption trace;
+    trace.declare(app);
     app.formatter(std::make_shared<HelpFormat>());
     for (CLI::Option* const each : app.get_options())
         if (each->get_expected_max() <= 1)
             each->take_last(); // so that scripts can add to a command
+    const RankBody traced = [&](const reigen::Communicator& world) { return trace.run(world, body); };
     if (launcher())
-        return run_on_launched_ranks(app, argc, argv, option, body);
+        return run_on_launched_ranks(app, argc, argv, option, traced);
     if (const auto early = parse(app, argc, argv, true))
         return *early;
-    return run_on_threads(app, ranks, body);
+    return run_on_threads(app, ranks, traced);
 }
 
 } // namespace examples

@@ -31,6 +31,8 @@ using RankBody = std::function<int(const reigen::Communicator& world)>;
 ///         });
 ///     }
 ///
+/// `--trace FILE` has the body run on a world that records (`TraceOption`).
+///
 /// `--help` prints to stdout and gives 0; a wrong option gives one line on stderr and 2. The body runs after the
 /// options are set, on all ranks at once, so that options are to be read only.
 int run_program(CLI::App& app, int argc, char** argv, const RankBody& body);

@@ -1,5 +1,7 @@
 #include "process.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,6 +64,30 @@ TEST(programs, a_wrong_option_gives_one_line_and_two) {
         expect_one_complaint(program, "--ranks 0", "--ranks");
         expect_one_complaint(program, "--ranks many", "--ranks");
     }
+}
+
+// ring_attention and own_loop have each a main of their own kind.
+TEST(programs, trace_writes_a_file_and_prints_a_summary) {
+    const auto file = (std::filesystem::temp_directory_path() / "reigen_programs_trace.json").string();
+    for (const std::string& program : programs()) {
+        if (name_of(program) != "ring_attention" && name_of(program) != "own_loop")
+            continue;
+        std::vector<std::string> commands = {program + " --ranks 2 --trace " + file};
+        if (!std::string(REIGEN_MPIEXEC).empty())
+            commands.push_back(REIGEN_MPIEXEC " 2 " + program + " --trace " + file);
+        for (const std::string& command : commands) {
+            std::filesystem::remove(file);
+            const Process process = run_command(command);
+            EXPECT_EQ(process.exit_code, 0) << command << process.err;
+            EXPECT_NE(process.out.find("Trace of 2 ranks in " + file), std::string::npos) << process.out;
+            EXPECT_NE(process.out.find("waited for"), std::string::npos) << process.out;
+            const auto trace = nlohmann::json::parse(std::ifstream(file), nullptr, false);
+            ASSERT_FALSE(trace.is_discarded()) << command;
+            EXPECT_GT(trace["traceEvents"].size(), 20U);
+        }
+        expect_one_complaint(program, "--ranks 2 --trace /no/such/folder/trace.json", "cannot write");
+    }
+    std::filesystem::remove(file);
 }
 
 TEST(programs, a_job_under_mpirun_complains_once) {
