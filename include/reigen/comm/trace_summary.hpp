@@ -93,6 +93,8 @@ inline std::string seconds_text(double seconds) {
         const char* name;
     };
     constexpr Unit units[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}};
+    if (seconds == 0)
+        return "0 s";
     for (const auto [unit, name] : units)
         if (seconds >= 0.9995 * unit || unit == 1e-6) {
             const double value = seconds / unit;
@@ -106,7 +108,7 @@ inline std::string bytes_text(double bytes) {
     std::size_t unit = 0;
     for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit)
         bytes /= 1024;
-    return number_text(unit == 0 ? "%.4g %s" : "%.1f %s", bytes, units[unit]);
+    return number_text(unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
 }
 
 /// Rows of cells under a heading, the first two columns to the left and the others to the right.
@@ -131,7 +133,9 @@ inline std::vector<std::string> cells(const TraceSummary::Row& row) {
     const TraceCost all = row.total();
     const auto mean = [&](auto sum) { return double(sum) / double(row.ranks.size()); };
     const bool moves = !row.over.empty();
-    const auto number = [&](Index sum) { return number_text("%.10g%s", mean(sum), ""); };
+    const auto number = [&](Index sum) {
+        return number_text(sum % Index(row.ranks.size()) == 0 ? "%.0f%s" : "%.1f%s", mean(sum), "");
+    };
     return {row.operation,
             row.over,
             number(all.count),
