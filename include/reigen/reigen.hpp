@@ -18,6 +18,9 @@
 
 #include <reigen/comm/checked.hpp>
 #include <reigen/comm/communicator.hpp>
+#include <reigen/comm/deadline.hpp>
+#include <reigen/comm/faulty.hpp>
+#include <reigen/comm/launcher.hpp>
 #include <reigen/comm/matrix.hpp>
 #include <reigen/comm/mesh.hpp>
 #include <reigen/comm/threads.hpp>

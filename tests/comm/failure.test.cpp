@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <optional>
+
 using reigen::CommunicationError;
 using reigen::TimeoutError;
 using reigen::detail::Clock;
@@ -16,6 +19,12 @@ Communicator with_deadline(const Communicator& world, double seconds) {
     return copy;
 }
 
+/// The seconds that a timeout's message says were waited.
+double seconds_in(const std::string& words) {
+    const auto at = words.find("waited ");
+    return at == std::string::npos ? -1 : std::atof(words.c_str() + at + 7);
+}
+
 } // namespace
 
 TEST(failure, a_receive_that_nothing_comes_for_ends_at_the_deadline_and_says_so) {
@@ -25,13 +34,16 @@ TEST(failure, a_receive_that_nothing_comes_for_ends_at_the_deadline_and_says_so)
             std::vector<float> values(3);
             const auto start = Clock::now();
             const auto words = words_of<TimeoutError>([&] { ranks.receive(values, 1, 7); });
-            EXPECT_EQ(words.substr(0, 22), "rank 0 of 2 waited 0.2");
+            EXPECT_EQ(words.substr(0, 19), "rank 0 of 2 waited ");
+            EXPECT_GE(seconds_in(words), 0.2);
+            EXPECT_LE(seconds_in(words), seconds_since(start));
             EXPECT_NE(words.find(" s for rank 1 in receive of 3 float, tag 7"), std::string::npos) << words;
             EXPECT_GE(seconds_since(start), 0.2);
             EXPECT_LT(seconds_since(start), 5);
             EXPECT_FALSE(ranks.failed()); // it could be taken back
         }
         world.barrier();
+        ranks.set_deadline(30);
         if (world.rank() == 1)
             ranks.send(std::vector<float>{1, 2, 3}, 0, 7);
         else {
@@ -92,6 +104,87 @@ TEST(failure, no_deadline_waits_as_long_as_it_takes) {
         std::vector<int> values = {world.rank()};
         ranks.all_reduce(values);
         EXPECT_EQ(values[0], 1);
+    });
+}
+
+TEST(failure, a_wait_may_have_its_own_deadline) {
+    on_world(2, [](const Communicator& world) {
+        const Communicator ranks = with_deadline(world, 0);
+        if (world.rank() == 0) {
+            const auto start = Clock::now();
+            auto pending = ranks.start_receive(reigen::Buffer<int>(1), 1);
+            const auto words = words_of<TimeoutError>([&] { pending.wait(0.1); });
+            EXPECT_GE(seconds_in(words), 0.1);
+            EXPECT_LT(seconds_since(start), 5);
+            EXPECT_FALSE(pending.valid());
+            EXPECT_THROW(ranks.start_receive(reigen::Buffer<int>(1), 1).wait(-1), reigen::ArgumentError);
+        }
+        world.barrier();
+    });
+}
+
+TEST(failure, a_scope_may_have_its_own_deadline_shorter_or_longer) {
+    on_world(2, [](const Communicator& world) {
+        const Communicator patient = with_deadline(world, 30);
+        const Communicator hasty = with_deadline(world, 0.05);
+        if (world.rank() == 0) {
+            const auto start = Clock::now();
+            const auto receive = [&](std::optional<double> seconds = {}) {
+                patient.start_receive(reigen::Buffer<int>(1), 1).wait(seconds);
+            };
+            {
+                const reigen::Deadline outer(30);
+                const reigen::Deadline inner(0.1);
+                EXPECT_GE(seconds_in(words_of<TimeoutError>(receive)), 0.1);
+                EXPECT_GE(seconds_in(words_of<TimeoutError>([&] { receive(0.2); })), 0.2);
+            }
+            EXPECT_LT(seconds_since(start), 10);
+            std::vector<int> values(1);
+            {
+                const reigen::Deadline none(0);
+                hasty.receive(values, 1);
+                EXPECT_EQ(values[0], 7);
+            }
+            EXPECT_THROW(hasty.receive(values, 1), TimeoutError);
+            EXPECT_THROW(reigen::Deadline(-1), reigen::ArgumentError);
+        } else {
+            hasty.set_deadline(30);
+            std::this_thread::sleep_for(std::chrono::milliseconds(400));
+            hasty.send(std::vector<int>{7}, 0);
+        }
+        world.barrier();
+    });
+}
+
+TEST(failure, a_rank_that_was_held_up_itself_takes_what_has_come_meanwhile) {
+    on_world(2, [](const Communicator& world) {
+        const Communicator ranks = with_deadline(world, 30);
+        reigen::Pending<int> send;
+        if (world.rank() == 1)
+            send = ranks.start_send(buffer_of(std::vector<int>{7}), 0);
+        world.barrier(); // it is there
+        if (world.rank() == 0) {
+            std::vector<int> values(1);
+            const reigen::Deadline gone(1e-9);
+            EXPECT_NO_THROW(ranks.receive(values, 1));
+            EXPECT_EQ(values[0], 7);
+        } else
+            send.wait();
+        world.barrier();
+    });
+}
+
+TEST(failure, a_timeout_in_a_group_says_which_ranks_of_the_world_it_has) {
+    on_world(4, [](const Communicator& world) {
+        const Communicator pair = unchecked(world).split(world.rank() % 2, -world.rank()); // {2 0} {3 1}
+        pair.set_deadline(0.1);
+        if (world.rank() == 1) {
+            const auto words = words_of<TimeoutError>([&] { pair.barrier(); });
+            EXPECT_EQ(words.substr(0, 19), "rank 1 of 2 waited ");
+            EXPECT_NE(words.find(" s for rank 0 in barrier, in the group of the ranks 3, 1"), std::string::npos)
+                << words;
+        }
+        world.barrier();
     });
 }
 

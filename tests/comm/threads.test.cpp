@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 
 using reigen::PeerError;
 using reigen::run_threads;
@@ -159,14 +160,17 @@ TEST(threads, sums_read_the_other_ranks_memory_in_place) {
 
 TEST(threads, every_rank_has_the_deadline_of_the_options) {
     run_threads(2, [](const Communicator& world) { EXPECT_EQ(world.deadline(), 300); });
-    const reigen::ThreadOptions options = {.deadline = 0.1};
-    const auto body = [](const Communicator& world) {
-        if (world.rank() == 0)
-            world.barrier();
-        else
-            std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    const reigen::ThreadOptions options = {.deadline = 0.1, .patience = 30};
+    std::atomic<bool> over = false;
+    const auto body = [&](const Communicator& world) {
+        if (world.rank() == 0) {
+            EXPECT_THROW(world.barrier(), reigen::TimeoutError);
+            over = true;
+        }
+        while (!over)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
     };
-    EXPECT_THROW(run_threads(2, body, options), reigen::TimeoutError);
+    run_threads(2, body, options);
 }
 
 TEST(threads, worlds_may_be_made_inside_a_rank) {
@@ -178,6 +182,24 @@ TEST(threads, worlds_may_be_made_inside_a_rank) {
         });
         outer.barrier();
     });
+}
+
+// A program without MPI under mpirun runs P times over, each time with all ranks.
+TEST(threads, under_a_launcher_of_several_processes_they_are_refused_unless_meant) {
+    for (const char* const variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"}) {
+        setenv(variable, "4", 1);
+        const auto words = words_of<reigen::ArgumentError>([] { run_threads(2, [](const Communicator&) {}); });
+        EXPECT_NE(words.find(reigen::concat("the launcher started 4 processes (", variable, ")")), std::string::npos)
+            << words;
+        EXPECT_THROW(reigen::check_launcher(1), reigen::ArgumentError);
+        int ran = 0;
+        run_threads(1, [&](const Communicator&) { ++ran; }, {.alone = true});
+        EXPECT_EQ(ran, 1);
+        setenv(variable, "1", 1);
+        run_threads(1, [&](const Communicator&) { ++ran; });
+        EXPECT_EQ(ran, 2);
+        unsetenv(variable);
+    }
 }
 
 TEST(threads, no_ranks_are_refused) {
@@ -199,4 +221,19 @@ TEST(threads_death_test, a_rank_that_never_comes_back_is_named_and_ends_the_proc
     };
     EXPECT_EXIT(run(), testing::ExitedWithCode(EXIT_FAILURE),
                 "rank 1 failed: boom\nrank 2 of 3 did not come back within 0.2 s after that; ending the process");
+}
+
+TEST(threads_death_test, a_rank_that_simply_never_returns_ends_the_process_when_its_peers_have_waited_enough) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto run = [] {
+        run_threads(3,
+                    [](const Communicator& world) {
+                        while (world.rank() == 1)
+                            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                        world.barrier();
+                    },
+                    {.deadline = 0.2, .patience = 0.2});
+    };
+    EXPECT_EXIT(run(), testing::ExitedWithCode(EXIT_FAILURE),
+                "waited 0.[0-9]* s for rank 1.*\nrank 1 of 3 did not come back within 0.2 s after that");
 }

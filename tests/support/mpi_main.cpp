@@ -1,4 +1,4 @@
-#include "support/worlds.hpp"
+#include "support/faults.hpp"
 
 #include <reigen/mpi.hpp>
 
@@ -22,7 +22,7 @@ void run_on_first(int ranks, const WorldBody& body) {
         SCOPED_TRACE(reigen::concat("rank ", world.rank(), " of ", world.size(), " under MPI"));
         world.set_deadline(30);
         try {
-            body(world);
+            body(disturbed(world));
         } catch (const std::exception& error) {
             ADD_FAILURE() << error.what();
         }

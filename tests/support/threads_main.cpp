@@ -1,4 +1,4 @@
-#include "support/worlds.hpp"
+#include "support/faults.hpp"
 
 #include <reigen/comm/threads.hpp>
 
@@ -16,7 +16,7 @@ void on_world(int ranks, const WorldBody& body) {
             ranks,
             [&](const reigen::Communicator& world) {
                 SCOPED_TRACE(reigen::concat("rank ", world.rank(), " of ", world.size(), " threads"));
-                body(world);
+                body(disturbed(world));
             },
             options);
     } catch (const std::exception& error) {

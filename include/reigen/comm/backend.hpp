@@ -65,6 +65,9 @@ class Backend {
     virtual int rank() const = 0;
     virtual int size() const = 0;
 
+    /// The number that one of these ranks has in the world, of which this may be a part: for messages to people.
+    virtual int origin(int rank) const { return rank; }
+
     /// Starts a send or receive of exactly as many bytes as the other side's. Messages between two ranks with equal
     /// tags arrive in the order in which they were started.
     virtual std::unique_ptr<Message> start_message(const Operation& operation) = 0;

@@ -2,6 +2,7 @@
 
 #include <reigen/comm/backend.hpp>
 #include <reigen/comm/claim.hpp>
+#include <reigen/comm/deadline.hpp>
 #include <reigen/comm/pending.hpp>
 #include <reigen/comm/registry.hpp>
 #include <reigen/comm/self.hpp>
@@ -33,8 +34,10 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 ///             they are bit-identical on every rank and in every run; bfloat16 is summed in float and rounded once
 /// Throws      ArgumentError, ShapeError before any message, for what the calling rank can see to be wrong;
 ///             TimeoutError after `deadline()` seconds of waiting; PeerError where another rank failed or left;
-///             CommunicationError from the transport, for messages of unlike sizes, and once the communicator has
-///             failed
+///             ShapeError for messages of unlike sizes; CommunicationError from the transport, and once the
+///             communicator has failed.
+///             A blocking call that ends so over MPI may leave a send that MPI cannot take back; the communicator has
+///             then failed, and as long as MPI is called its range is to stay. Started operations keep their own
 class Communicator final {
   public:
     /// Largest tag of a message.
@@ -191,12 +194,10 @@ class Communicator final {
         return start<T>(operation, std::move(in), std::move(out));
     }
 
-    /// Seconds after which a wait on this communicator gives up; 0 = never.
+    /// Seconds after which a wait on this communicator gives up; 0 = never. For a scope: `Deadline`; for one wait:
+    /// `Pending::wait(seconds)`.
     double deadline() const { return state_->deadline; }
-    void set_deadline(double seconds) const {
-        require(seconds >= 0, "set_deadline: ", seconds, " seconds; want 0 (none) or more");
-        state_->deadline = seconds;
-    }
+    void set_deadline(double seconds) const { state_->deadline = detail::checked_deadline("set_deadline", seconds); }
 
     /// Messages and bytes this rank has sent over this communicator, collectives included.
     Traffic traffic() const { return state_->backend->traffic(); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/comm/checked.hpp>
+#include <reigen/comm/launcher.hpp>
 #include <reigen/comm/mpi_call.hpp>
 #include <reigen/comm/mpi_message.hpp>
 
@@ -33,8 +34,22 @@ class MpiBackend final : public Backend {
     int rank() const override { return rank_; }
     int size() const override { return size_; }
 
+    int origin(int rank) const override {
+        MPI_Group group = MPI_GROUP_NULL;
+        MPI_Group world = MPI_GROUP_NULL;
+        MPI_Comm_group(comm_, &group);
+        MPI_Comm_group(MPI_COMM_WORLD, &world);
+        int number = rank;
+        MPI_Group_translate_ranks(group, 1, &rank, world, &number);
+        MPI_Group_free(&group);
+        MPI_Group_free(&world);
+        return number;
+    }
+
     std::unique_ptr<Message> start_message(const Operation& operation) override {
-        return std::make_unique<detail::MpiMessage>(comm_, options_.block_bytes, operation);
+        if (operation.call == Call::send)
+            return std::make_unique<detail::MpiSend>(comm_, options_.block_bytes, operation);
+        return std::make_unique<detail::MpiReceive>(comm_, options_.block_bytes, operation, receives_);
     }
 
     std::shared_ptr<Backend> split(int color, std::span<const int> members) override {
@@ -49,7 +64,19 @@ class MpiBackend final : public Backend {
     MpiOptions options_;
     int rank_ = 0;
     int size_ = 1;
+    detail::Lines receives_;
 };
+
+namespace detail {
+
+/// `check_launcher` for this MPI's world.
+inline void check_world() {
+    int size = 1;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    check_launcher(size);
+}
+
+} // namespace detail
 
 /// The ranks of an MPI communicator, for a program that owns MPI: any communicator, world or not.
 ///
@@ -60,6 +87,7 @@ class MpiBackend final : public Backend {
 /// calls on the communicator, on the thread that initialised it. Handles may outlive MPI_Finalize; operations may not.
 inline Communicator mpi_communicator(MPI_Comm comm, MpiOptions options = {}) {
     require(detail::mpi_is_alive(), "mpi_communicator: MPI is not initialised, or finalised already");
+    detail::check_world();
     require(comm != MPI_COMM_NULL, "mpi_communicator: MPI_COMM_NULL; this rank is not in the group");
     require(options.block_bytes >= 1 && options.block_bytes <= std::numeric_limits<int>::max(),
             "mpi_communicator: blocks of ", options.block_bytes, " bytes; want 1 to ", std::numeric_limits<int>::max());

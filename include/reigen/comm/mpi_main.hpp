@@ -1,34 +1,31 @@
 #pragma once
 
-#include <reigen/comm/launcher.hpp>
 #include <reigen/comm/mpi_backend.hpp>
+#include <reigen/comm/mpi_report.hpp>
 
-#include <cstdio>
+#include <cstdint>
 #include <cstdlib>
-#include <string>
+#include <exception>
+#include <optional>
 #include <type_traits>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
 namespace detail {
 
-[[noreturn]] inline void end_job(const std::string& message) {
-    int rank = 0;
-    int size = 1;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    std::fflush(stdout);
-    std::fputs(concat("[rank ", rank, " of ", size, "] ", message, '\n').c_str(), stderr);
-    std::fflush(stderr);
-    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
-    std::_Exit(EXIT_FAILURE);
-}
-
-/// Ranks that are done wait here for those that are not, for as long as MPI_Finalize would. There, unlike here, a rank
-/// that fails could not end the job: Open MPI 4.1 hangs when one rank aborts while another finalises.
-inline void meet_before_finalize(const Communicator& closing) {
-    closing.set_deadline(0);
-    closing.barrier();
+/// Ranks that are done wait here for those that are not, and tell those that fail that they are done. In MPI_Finalize a
+/// rank that fails could not end the job: Open MPI 4.1 hangs when one rank aborts while another finalises.
+inline void meet_before_finalize(const Communicator& closing, double deadline, MpiReport& report) {
+    const auto start = Clock::now();
+    auto all_here = closing.start_all_reduce(Buffer<std::uint8_t>::zeros(1));
+    while (!all_here.done()) {
+        report.answer();
+        const double waited = seconds_since(start);
+        require<TimeoutError>(deadline == 0 || waited <= deadline, "rank ", closing.rank(), " of ", closing.size(),
+                              " has returned, and waited ", waited, " s for the others to do so");
+        rest(waited);
+    }
+    all_here.wait();
 }
 
 template <class Body>
@@ -45,7 +42,9 @@ int run_body(const Body& body, const Communicator& world) {
 /// The main function of a program that leaves MPI to us: initialises it, runs `body(world)`, finalises it. A body that
 /// returns an int gives the exit status.
 ///
-/// An exception that reaches it is printed as "[rank r of P] message" and aborts the job, so that no other rank waits.
+/// An exception that reaches it is printed as "[rank r of P] message", by one rank for all, and aborts the job, so that
+/// no other rank waits. A rank that never comes back ends the job too, when the first other one has waited for it until
+/// its deadline; of those that have returned it is that of `world`.
 /// Asks for MPI_THREAD_FUNNELED: the body's own thread alone may communicate. A world of one rank under a launcher that
 /// promised more is such an error (`check_launcher`).
 template <class Body>
@@ -56,18 +55,24 @@ int mpi_main(int argc, char** argv, const Body& body) {
     int level = MPI_THREAD_SINGLE;
     detail::mpi_check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
     int status = EXIT_FAILURE;
+    bool returned = false;
+    std::optional<detail::MpiReport> report;
     try {
         require<CommunicationError>(level >= MPI_THREAD_FUNNELED, "this MPI gives thread level ", level,
                                     "; want MPI_THREAD_FUNNELED (", int(MPI_THREAD_FUNNELED), ')');
         const Communicator world = mpi_communicator(MPI_COMM_WORLD);
         const Communicator closing = mpi_communicator(MPI_COMM_WORLD);
-        check_launcher(world.size());
+        report.emplace();
         status = detail::run_body(body, world);
-        detail::meet_before_finalize(closing);
+        returned = true;
+        detail::meet_before_finalize(closing, world.deadline(), *report);
         detail::registry().close();
     } catch (...) {
-        detail::end_job(detail::message_of(std::current_exception()));
+        if (report)
+            report->end_job(std::current_exception(), returned);
+        detail::MpiReport::abort(detail::message_of(std::current_exception()));
     }
+    report.reset();
     MPI_Finalize();
     return status;
 }

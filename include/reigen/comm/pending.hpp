@@ -4,6 +4,7 @@
 #include <reigen/core/buffer.hpp>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
@@ -28,12 +29,14 @@ class Pending {
     }
 
     /// Waits for the end and gives the result: what was received or reduced; of a send, what was sent. Once.
+    /// `seconds`: the deadline of this wait, 0 = none; unless given, that of the scope (`Deadline`) or the communicator.
     ///
-    /// Throws  TimeoutError at the communicator's deadline; PeerError, CommunicationError where the operation failed.
-    Buffer<T> wait() {
+    /// Throws  TimeoutError at the deadline, which ends the operation; PeerError, CommunicationError where it failed
+    Buffer<T> wait(std::optional<double> seconds = {}) {
+        require(!seconds || *seconds >= 0, "Pending: wait for ", seconds.value_or(0), " seconds");
         const auto task = std::exchange(task_, nullptr);
         require(task != nullptr, "Pending: wait() is called once, on a started operation");
-        detail::wait(*task);
+        detail::wait(*task, seconds);
         return std::move(task->result);
     }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/comm/backend.hpp>
+#include <reigen/comm/deadline.hpp>
 #include <reigen/comm/execution.hpp>
 #include <reigen/core/poll.hpp>
 
@@ -8,6 +9,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -55,7 +57,7 @@ class Task {
         state_ = std::move(state);
         collective_ = collective;
         Backend& backend = *state_->backend;
-        started_ = collective ? backend.start_collective(operation) : backend.message(operation);
+        started_ = collective ? start_in_order(backend, operation) : backend.message(operation);
         advance();
     }
 
@@ -71,18 +73,25 @@ class Task {
 
     /// Ends it before its time: takes back what is in flight, and gives the communicator up where that cannot be done
     /// or where its collectives have lost their order.
+    ///
+    /// A transport that cannot take back what it has begun gets a moment to finish it, as the caller of a blocking call
+    /// may then free the memory.
     void end(std::exception_ptr why) noexcept {
-        done_ = true;
-        failure_ = std::move(why);
+        const auto start = Clock::now();
         revoked_ = started_->revoke();
-        if (collective_ || !revoked_)
-            state_->fail(message_of(failure_));
+        while (!revoked_ && seconds_since(start) < moment) {
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+            revoked_ = started_->revoke();
+        }
+        end_as_it_is(std::move(why));
     }
 
-    /// As `end`, of a task that nobody waits for any more.
+    /// Ends a task that nobody waits for any more, and that has its own memory.
     void abandon() noexcept {
-        if (!done_)
-            end(std::make_exception_ptr(PeerError("the rank ended before " + started_->waits_for())));
+        if (done_)
+            return;
+        revoked_ = started_->revoke();
+        end_as_it_is(std::make_exception_ptr(PeerError("the rank ended before " + started_->waits_for())));
     }
 
     bool done() const { return done_; }
@@ -93,6 +102,25 @@ class Task {
     void waiting(bool begins) noexcept { started_->waiting(begins); }
 
   private:
+    static constexpr double moment = 0.5; // seconds
+
+    void end_as_it_is(std::exception_ptr why) noexcept {
+        done_ = true;
+        failure_ = std::move(why);
+        if (collective_ || !revoked_)
+            state_->fail(message_of(failure_));
+    }
+
+    /// A collective that this rank alone cannot start has used up its place in the common order.
+    std::unique_ptr<Started> start_in_order(Backend& backend, const Operation& operation) {
+        try {
+            return backend.start_collective(operation);
+        } catch (...) {
+            state_->fail(message_of(std::current_exception()));
+            throw;
+        }
+    }
+
     std::shared_ptr<CommunicatorState> state_;
     std::unique_ptr<Started> started_; // refers to the backend in the state, so it goes first
     std::exception_ptr failure_;
@@ -177,22 +205,38 @@ inline void rest(double waited) {
         std::this_thread::yield();
 }
 
-[[gnu::cold]] inline void end_by_deadline(Task& task, double waited) {
-    const Backend& backend = *task.state().backend;
-    task.end(std::make_exception_ptr(TimeoutError(
-        concat("rank ", backend.rank(), " of ", backend.size(), " waited ", waited, " s for ", task.waits_for()))));
+/// Which ranks of the world a group's are, where that is not the same number: ", in the group of the ranks 1, 3".
+inline std::string members_of(const Backend& group) {
+    constexpr int longest = 16;
+    std::string text;
+    bool numbered_otherwise = false;
+    for (int rank = 0; rank < group.size(); ++rank) {
+        const int origin = group.origin(rank);
+        numbered_otherwise = numbered_otherwise || origin != rank;
+        if (rank < longest)
+            text += concat(rank == 0 ? ", in the group of the ranks " : ", ", origin);
+    }
+    if (!numbered_otherwise)
+        return "";
+    return group.size() > longest ? text + ", ..." : text;
 }
 
-/// Moves everything of this rank until the task is done, by itself or at the deadline.
-inline void advance_until_done(Task& task) {
+[[gnu::cold]] inline void end_by_deadline(Task& task, double waited) {
+    const Backend& backend = *task.state().backend;
+    task.end(std::make_exception_ptr(TimeoutError(concat("rank ", backend.rank(), " of ", backend.size(), " waited ",
+                                                         waited, " s for ", task.waits_for(), members_of(backend)))));
+}
+
+/// Moves everything of this rank until the task is done, by itself or at the deadline. It looks once more after the
+/// deadline, so a rank that was itself held up does not give up what has come meanwhile.
+inline void advance_until_done(Task& task, double deadline) {
     const auto start = Clock::now();
-    const double deadline = task.state().deadline;
     task.waiting(true);
     while (!task.done()) {
+        const double waited = seconds_since(start);
         registry().advance();
         if (task.done())
             break;
-        const double waited = seconds_since(start);
         if (deadline > 0 && waited > deadline)
             end_by_deadline(task, waited);
         rest(waited);
@@ -200,10 +244,11 @@ inline void advance_until_done(Task& task) {
     task.waiting(false);
 }
 
-/// Waits for the end of the task; throws what ended it, or `TimeoutError` at the deadline.
-inline void wait(Task& task) {
+/// Waits for the end of the task; throws what ended it, or `TimeoutError` at the deadline: that of this wait, else of
+/// the scope, else of the communicator.
+inline void wait(Task& task, std::optional<double> seconds = {}) {
     if (!task.done())
-        advance_until_done(task);
+        advance_until_done(task, seconds.value_or(scoped_deadline.value_or(task.state().deadline)));
     registry().drop_finished();
     if (task.failure())
         std::rethrow_exception(task.failure());

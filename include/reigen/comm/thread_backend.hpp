@@ -212,6 +212,7 @@ class ThreadBackend final : public Backend {
 
     int rank() const override { return rank_; }
     int size() const override { return hub_->size(); }
+    int origin(int rank) const override { return hub_->crew_rank(rank); }
     bool lends(int) const override { return true; }
 
     std::unique_ptr<Message> start_message(const Operation& operation) override {

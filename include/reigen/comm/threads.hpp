@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/comm/checked.hpp>
+#include <reigen/comm/launcher.hpp>
 #include <reigen/comm/thread_backend.hpp>
 
 #include <chrono>
@@ -22,6 +23,7 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 struct ThreadOptions {
     double deadline = 300; // seconds a rank waits for another, 0 = for ever
     double patience = 4;   // seconds the others have to come back once a rank has failed
+    bool alone = false;    // each process of a launcher that starts several, without MPI, is to have ranks of its own
 };
 
 namespace detail {
@@ -81,6 +83,8 @@ class ThreadRun {
         const std::string text =
             concat(crew_->reason(), "\nrank ", missing, " of ", crew_->size(), " did not come back within ",
                    options_.patience, " s after that; ending the process\n");
+        if (ftrylockfile(stdout) == 0) // which the missing rank may hold
+            std::fflush(stdout);
         std::fputs(text.c_str(), stderr);
         std::_Exit(EXIT_FAILURE);
     }
@@ -100,7 +104,8 @@ class ThreadRun {
 /// Runs `body(communicator)` on `ranks` threads of this process, one rank each, and returns when all have returned.
 ///
 /// A rank that throws, or that returns while others still wait for it, wakes them; they throw `PeerError`.
-/// Throws  what the first rank to fail threw, once all have come back; a rank that does not come back within
+/// Throws  ArgumentError under a launcher that started several processes, unless MPI has brought them together or
+///         `options.alone` is set; what the first rank to fail threw, once all have come back; a rank that does not come back within
 ///         `options.patience` seconds after a failure is reported and ends the process, since a thread cannot be
 ///         stopped
 inline void run_threads(int ranks, const std::function<void(const Communicator&)>& body, ThreadOptions options = {}) {
@@ -108,6 +113,8 @@ inline void run_threads(int ranks, const std::function<void(const Communicator&)
     require(options.deadline >= 0, "run_threads: a deadline of ", options.deadline, " s; want 0 (none) or more");
     require(options.patience >= 0 && options.patience <= 1e9, "run_threads: a patience of ", options.patience,
             " s; want 0 to 1e9");
+    if (!options.alone)
+        detail::check_threads_under_launcher(ranks);
     detail::ThreadRun(ranks, body, options).run();
 }
 

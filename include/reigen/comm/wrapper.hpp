@@ -21,6 +21,7 @@ class Wrapper : public Backend {
     int rank() const override { return inner_->rank(); }
     int size() const override { return inner_->size(); }
     bool compares() const override { return inner_->compares(); }
+    int origin(int rank) const override { return inner_->origin(rank); }
     bool lends(int peer) const override { return inner_->lends(peer); }
 
     std::unique_ptr<Message> start_message(const Operation& operation) override {
