@@ -13,7 +13,10 @@ packages_for() {
         examples) echo libcli11-dev ;;
         tests) echo libgtest-dev nlohmann-json3-dev ;;
         bench) echo libbenchmark-dev libcli11-dev ;;
-        checks) echo clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 shellcheck ;;
+        checks)
+            echo clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 shellcheck
+            echo g++-aarch64-linux-gnu qemu-user googletest iproute2
+            ;;
     esac
 }
 
