@@ -31,7 +31,7 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 ///
 /// Where a communicator is `checked` as well, the trace goes outside: Trace(checked(world)).
 ///
-/// Cost        100 to 200 ns an event (bench/trace), of which a collective is one and each of its sends and receives
+/// Cost        100 to 200 ns an event (bench/wrappers), of which a collective is one and each of its sends and receives
 ///             one more; 104 bytes an event, up to `options.events` a rank. Later events are counted, and told of as
 ///             dropped; counts and bytes stay complete. Without a trace nothing
 /// Collective  over `ranks`, which stays as it is: not recorded
