@@ -46,6 +46,11 @@ OwnProgram::~OwnProgram() {
 std::optional<int> OwnProgram::parse() {
     try {
         app_.parse(argc_, argv_);
+        const auto features = std::max({settings_.inputs, settings_.hidden, settings_.outputs});
+        const auto wrong =
+            examples::too_many({{"--samples", double(settings_.samples)}, {"features", double(features)}});
+        if (!wrong.empty())
+            return complain(wrong);
         return std::nullopt;
     } catch (const CLI::CallForHelp&) {
         if (rank_ == 0)

@@ -3,6 +3,7 @@
 #include <reigen/core/error.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -17,7 +18,7 @@ template <class Good>
 CLI::Validator number(const std::string& rule, Good good) {
     const auto check = [rule, good](std::string& text) {
         double value = std::numeric_limits<double>::quiet_NaN();
-        const bool fits = CLI::detail::lexical_cast(text, value) && good(value);
+        const bool fits = CLI::detail::lexical_cast(text, value) && std::isfinite(value) && good(value);
         return fits ? std::string() : concat("want a number ", rule, ", not '", text, "'");
     };
     return CLI::Validator(check, rule);
@@ -46,6 +47,16 @@ CLI::Validator one_of(std::vector<std::string> words) {
         return known ? std::string() : concat("want ", list, ", not '", text, "'");
     };
     return CLI::Validator(check, list);
+}
+
+std::string too_many(const std::vector<NamedSize>& factors) {
+    double product = 1;
+    std::string text;
+    for (const NamedSize& factor : factors) {
+        product *= factor.value;
+        text += concat(text.empty() ? "" : " x ", factor.option, ' ', factor.value);
+    }
+    return product > 1e12 ? concat(text, " is ", product, ", more than this program can count on") : "";
 }
 
 } // namespace examples

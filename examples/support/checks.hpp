@@ -19,4 +19,13 @@ CLI::Validator between(double least, double most);
 /// Refuses every word but these.
 CLI::Validator one_of(std::vector<std::string> words);
 
+/// An option and its value.
+struct NamedSize {
+    const char* option;
+    double value;
+};
+
+/// What is wrong with options that are multiplied, where the product is beyond a million million; "" where nothing is.
+std::string too_many(const std::vector<NamedSize>& factors);
+
 } // namespace examples

@@ -85,14 +85,21 @@ std::ofstream file_of_first_rank(const reigen::Communicator& world, const std::s
 }
 
 std::string read_file(const std::string& path) {
-    if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
+    std::error_code ignored;
+    const auto status = std::filesystem::status(path, ignored);
+    if (std::filesystem::is_directory(status))
         throw UsageError(path + " is a folder, not a file");
+    if (std::filesystem::is_character_file(status) || std::filesystem::is_block_file(status))
+        throw UsageError(path + " is a device, not a file"); // it may have no end
     errno = 0;
-    std::ifstream file(path, std::ios::binary);
-    std::string bytes(std::istreambuf_iterator<char>(file), {});
-    if (!file || file.bad())
-        throw UsageError("cannot read " + path + reason());
-    return bytes;
+    try {
+        std::ifstream file(path, std::ios::binary);
+        std::string bytes(std::istreambuf_iterator<char>(file), {});
+        if (file)
+            return bytes;
+    } catch (const std::ios_base::failure&) { // of a file that can be opened and not be read
+    }
+    throw UsageError("cannot read " + path + reason());
 }
 
 } // namespace examples

@@ -5,6 +5,7 @@
 #include <reigen/core/error.hpp>
 
 #include <charconv>
+#include <limits>
 #include <optional>
 #include <sstream>
 
@@ -60,7 +61,8 @@ std::vector<reigen::MeshAxis> mesh_axes(const std::string& text, int ranks) {
         const auto size = size_of(axis, text);
         const bool takes_the_rest = axis == reigen::Axes::tp && !size && ranks % product == 0;
         axes.push_back({axis, takes_the_rest ? int(ranks / product) : size.value_or(1)});
-        product *= axes.back().size;
+        if (__builtin_mul_overflow(product, axes.back().size, &product))
+            product = std::numeric_limits<long>::max();
     }
     if (product != ranks)
         throw UsageError(concat("--mesh ", text, " is for ", ranks_text(product), ", there ",

@@ -131,6 +131,76 @@ TEST(programs, train_gpt_names_the_text_it_cannot_use) {
     std::filesystem::remove(file);
 }
 
+// Of every program: what is no number, what is none that the option takes, what nothing can hold.
+TEST(programs, wrong_options_of_every_program_give_one_line_and_two) {
+    struct WrongOption {
+        const char *program, *options, *words;
+    };
+    constexpr const char* none_of_these = "";
+    const std::vector<WrongOption> table = {
+        {none_of_these, "--ranks 1025", "--ranks"},
+        {none_of_these, "--ranks -1", "--ranks"},
+        {none_of_these, "--ranks 99999999999999999999", "--ranks"},
+        {none_of_these, "--ranks", "--ranks"},
+        {none_of_these, "--ranks ''", "--ranks"},
+        {none_of_these, "one", "one"},
+        {"split_matrix", "--split diagonals", "diagonals"},
+        {"own_loop", "--samples 0", "--samples"},
+        {"own_loop", "--hidden -3", "--hidden"},
+        {"own_loop", "--inputs 1.5", "--inputs"},
+        {"own_loop", "--outputs 99999999999", "--outputs"},
+        {"own_loop", "--rate nan", "--rate"},
+        {"own_loop", "--rate inf", "--rate"},
+        {"own_loop", "--rate 0", "--rate"},
+        {"own_loop", "--samples 2000000000 --hidden 2000000000", "features 2e+09"},
+        {"ring_attention", "--tokens 0", "--tokens"},
+        {"ring_attention", "--tokens 9223372036854775807", "--tokens 9.22337e+18"},
+        {"ring_attention", "--batch 4294967296 --tokens 4294967296", "--batch 4.29497e+09 x --tokens 4.29497e+09"},
+        {"ring_attention", "--heads 4 --kv-heads 3", "--kv-heads 3"},
+        {"ring_attention", "--heads 2 --kv-heads 4", "--kv-heads 4"},
+        {"ring_attention", "--head-dim -8", "--head-dim"},
+        {"ring_attention", "--layout spiral", "spiral"},
+        {"ring_attention", "--mask window --window -1", "--window"},
+        {"ring_attention", "--window 3", "--mask window only"},
+        {"ring_attention", "--layout zigzag --stripe 2", "--layout striped only"},
+        {"ring_attention", "--layout striped --stripe 0", "--stripe"},
+        {"ring_attention", "--dtype bfloat16", "bfloat16"},
+        {"ring_attention", "--seed -1", "--seed"},
+        {"train_gpt", "--steps -5", "--steps"},
+        {"train_gpt", "--steps 1e300", "--steps"},
+        {"train_gpt", "--steps 9223372036854775807", "--steps 9.22337e+18"},
+        {"train_gpt", "--batch 3000000 --context 3000000", "--context 3e+06"},
+        {"train_gpt", "--width 4611686018427387904", "--width 4.61169e+18"},
+        {"train_gpt", "--hidden -1", "--hidden"},
+        {"train_gpt", "--learning-rate nan", "--learning-rate"},
+        {"train_gpt", "--learning-rate inf", "--learning-rate"},
+        {"train_gpt", "--learning-rate -0.1", "--learning-rate"},
+        {"train_gpt", "--weight-decay nan", "--weight-decay"},
+        {"train_gpt", "--clip -1", "--clip"},
+        {"train_gpt", "--dropout 1", "--dropout"},
+        {"train_gpt", "--temperature -1", "--temperature"},
+        {"train_gpt", "--mesh dp=2,dp=2", "names dp twice"},
+        {"train_gpt", "--mesh pp=2", "pp=2"},
+        {"train_gpt", "--mesh tp=0", "tp=0"},
+        {"train_gpt", "--mesh tp=-1", "tp=-1"},
+        {"train_gpt", "--mesh dp=65536,cp=65536,tp=65536", "is for 281474976710656 ranks"},
+        {"train_gpt", "--mesh dp=2147483647,cp=2147483647,tp=3", "is for 9223372036854775807 ranks"},
+    };
+    for (const std::string& program : programs())
+        for (const auto& [of_program, options, words] : table)
+            if (of_program == std::string(none_of_these) || name_of(program) == of_program)
+                expect_one_complaint(program, options, words);
+}
+
+// Root may read what it has no right to, so: a file that opens and cannot be read, and one without end.
+TEST(programs, train_gpt_names_the_text_that_no_right_opens) {
+    expect_train_gpt_complains("--ranks 2 --text /proc/self/mem", "cannot read /proc/self/mem: Input/output error");
+    expect_train_gpt_complains("--ranks 2 --text /dev/zero", "/dev/zero is a device");
+    expect_train_gpt_complains("--text /dev/null", "/dev/null is a device");
+    expect_train_gpt_complains("--text ''/etc/hostname/x", "cannot read");
+    expect_train_gpt_complains("--csv /", "cannot write /");
+}
+
 TEST(programs, of_an_option_given_twice_the_last_counts) {
     expect_train_gpt_complains("--verify --ranks 2 --verify --ranks 3 --mesh tp=3 --mesh tp=2", "there are 3");
 }
