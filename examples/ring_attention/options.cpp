@@ -41,7 +41,9 @@ void add_options(CLI::App& app, Options& options) {
     word("--dtype", options.dtype, {"float", "double"}, "Numbers to compute with");
     app.add_flag("--backward", options.backward, "Gradients as well");
     app.add_flag("--no-reference", options.no_reference, "Leave out the comparison with the slow reference");
-    app.add_option("--seed", options.seed, "Of the random queries, keys and values")->capture_default_str();
+    app.add_option("--seed", options.seed, "Of the random queries, keys and values")
+        ->check(at_least(0))
+        ->capture_default_str();
 }
 
 void check(const Options& options) {
