@@ -62,15 +62,17 @@ class Problem {
         return heads(x, sequences_, 4);
     }
 
-    /// Everything that the forward and the backward pass give this rank.
-    std::vector<float> run() const {
+    /// Everything that the forward pass gives this rank, and then, if wanted, the backward pass.
+    std::vector<float> run(bool with_gradients) const {
         const AttentionOptions options = {.mask = Mask::causal()};
         const auto [out, lse] = ring_attention(of(q_), of(k_), of(v_), options);
-        auto dq = q_.clone(), dk = k_.clone(), dv = v_.clone();
-        ring_attention_backward(of(q_), of(k_), of(v_), out, lse, out, of(dq), of(dk), of(dv), options);
         std::vector<float> all;
         append(all, out);
         append(all, lse);
+        if (!with_gradients)
+            return all;
+        auto dq = q_.clone(), dk = k_.clone(), dv = v_.clone();
+        ring_attention_backward(of(q_), of(k_), of(v_), out, lse, out, of(dq), of(dk), of(dv), options);
         for (const Matrix* const gradient : {&dq, &dk, &dv})
             append(all, *gradient);
         return all;
@@ -95,17 +97,19 @@ class Problem {
     Matrix q_, k_, v_;
 };
 
-/// The bits of a good transport, in every round.
+/// The bits of a good transport in every round, every fifth with its backward pass.
 void expect_the_same_bits(const Communicator& good, const Communicator& bad, int times) {
     std::vector<Problem> problems;
     std::vector<std::vector<float>> want;
     for (const Index count : counts) {
-        want.push_back(Problem(good, count).run());
+        want.push_back(Problem(good, count).run(true));
         problems.emplace_back(bad, count);
     }
     for (int round = 0; round < times; ++round) {
         const auto which = std::size_t(round % 4);
-        EXPECT_TRUE(same_bits(problems[which].run(), want[which])) << "round " << round;
+        const auto got = problems[which].run(round % 5 == 0);
+        EXPECT_TRUE(same_bits(got, {want[which].begin(), want[which].begin() + Index(got.size())}))
+            << "round " << round;
     }
 }
 
