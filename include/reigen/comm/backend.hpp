@@ -74,7 +74,7 @@ class Backend {
 
     /// Starts a collective; unless overridden, the schedule of `schedule.hpp` over the messages of this backend, or of
     /// the one around it that asks for them (`Operation::messages`).
-    virtual std::unique_ptr<Started> start_collective(const Operation& operation);
+    inline virtual std::unique_ptr<Started> start_collective(const Operation& operation);
 
     /// Collective: one group a colour. `members` are the ranks of this rank's colour, in their new order.
     virtual std::shared_ptr<Backend> split(int color, std::span<const int> members) = 0;

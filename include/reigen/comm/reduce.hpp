@@ -94,6 +94,19 @@ void reduce_terms(T* to, std::span<const std::byte* const> terms, Index count, C
     }
 }
 
+/// One type with all reductions: what a program of many files compiles once, in the file that instantiates it.
+template <class T>
+void reduce_elements(T* to, std::span<const std::byte* const> terms, Index count, Reduction reduction) {
+    switch (reduction) {
+    case Reduction::sum:
+        return reduce_terms(to, terms, count, Sum{});
+    case Reduction::max:
+        return reduce_terms(to, terms, count, Max{});
+    case Reduction::min:
+        return reduce_terms(to, terms, count, Min{});
+    }
+}
+
 } // namespace detail
 
 /// Combines `count` elements of each term, in the order of the terms, into `to`, which may be one of them.
@@ -108,17 +121,27 @@ inline void reduce_in_order(DataType type, Reduction reduction, std::span<const 
             std::memcpy(to, terms[0], std::size_t(count * size_of(type)));
         return;
     }
-    detail::visit(type, [&]<class T>(T) {
-        T* const typed = reinterpret_cast<T*>(to);
-        switch (reduction) {
-        case Reduction::sum:
-            return detail::reduce_terms(typed, terms, count, detail::Sum{});
-        case Reduction::max:
-            return detail::reduce_terms(typed, terms, count, detail::Max{});
-        case Reduction::min:
-            return detail::reduce_terms(typed, terms, count, detail::Min{});
-        }
-    });
+    detail::visit(type,
+                  [&]<class T>(T) { detail::reduce_elements(reinterpret_cast<T*>(to), terms, count, reduction); });
 }
+
+#ifdef REIGEN_KERNEL_INSTANTIATION
+namespace detail {
+#define REIGEN_REDUCE_ELEMENTS(T)                                                                                      \
+    REIGEN_KERNEL_INSTANTIATION template void reduce_elements(T*, std::span<const std::byte* const>, Index, Reduction);
+REIGEN_REDUCE_ELEMENTS(float)
+REIGEN_REDUCE_ELEMENTS(double)
+REIGEN_REDUCE_ELEMENTS(bfloat16)
+REIGEN_REDUCE_ELEMENTS(std::int8_t)
+REIGEN_REDUCE_ELEMENTS(std::int16_t)
+REIGEN_REDUCE_ELEMENTS(std::int32_t)
+REIGEN_REDUCE_ELEMENTS(std::int64_t)
+REIGEN_REDUCE_ELEMENTS(std::uint8_t)
+REIGEN_REDUCE_ELEMENTS(std::uint16_t)
+REIGEN_REDUCE_ELEMENTS(std::uint32_t)
+REIGEN_REDUCE_ELEMENTS(std::uint64_t)
+#undef REIGEN_REDUCE_ELEMENTS
+} // namespace detail
+#endif
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -1,0 +1,1 @@
+#include <reigen/comm/reduce.hpp>
