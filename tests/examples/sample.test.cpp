@@ -48,6 +48,8 @@ struct CountingTraining : train_gpt::Training {
     train_gpt::StepResult step(reigen::Index) override { return {}; }
     double held_out_loss() override { return 0; }
     void print_ledger(std::ostream&) const override {}
+    std::vector<reigen::NamedAudit> audit(reigen::Index, reigen::Index) override { return {}; }
+    std::vector<reigen::NonFinite> nonfinite() const override { return {}; }
     reigen::Index parameters() const override { return 0; }
 };
 
