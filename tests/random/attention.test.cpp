@@ -9,8 +9,8 @@ using namespace ring_cases;
 namespace {
 
 /// Shapes, mask, layouts, scale and mesh of one attention.
-struct Attention {
-    explicit Attention(Index number) : draw(number, 3) {
+struct AttentionCase {
+    explicit AttentionCase(Index number) : draw(number, 3) {
         const Index key_heads = draw.between(1, 3);
         const Index group = draw.between(1, 3);
         const Index head_dim = draw.coin() ? 8 * draw.between(1, 4) : draw.between(1, 40);
@@ -77,7 +77,7 @@ void sum_copies(const Mesh& mesh, Matrix<T>& gradient) {
 }
 
 template <class T>
-void check(const Attention& a) {
+void check(const AttentionCase& a) {
     const ReferenceOutput want = reference_attention(a.p);
     const ReferenceTensor dout =
         random_tensor(a.shape.batch, a.shape.queries, a.shape.query_heads, a.shape.value_dim, 4);
@@ -110,7 +110,7 @@ void check(const Attention& a) {
 
 TEST(random, attention_forward_and_backward_equal_the_reference) {
     for_each_case([](Index number) {
-        Attention a(number);
+        AttentionCase a(number);
         a.draw.coin() ? check<float>(a) : check<double>(a);
     });
 }
