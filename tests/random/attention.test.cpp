@@ -22,9 +22,8 @@ struct AttentionCase {
         dp_ranks = int(draw.between(1, 2));
         cp_ranks = int(draw.between(1, dp_ranks == 1 ? 5 : 2));
         tp_ranks = cp_ranks <= 2 ? int(draw.between(1, 2)) : 1;
-        of_queries = {shape.batch, shape.queries, draw.one_of(all_layouts()), draw.between(1, 4)};
-        of_keys = {shape.batch, shape.keys, draw.coin() ? of_queries.layout : draw.one_of(all_layouts()),
-                   draw.between(1, 4)};
+        of_queries = drawn_sequences(shape.queries, draw.one_of(all_layouts()));
+        of_keys = drawn_sequences(shape.keys, draw.coin() ? of_queries.layout : draw.one_of(all_layouts()));
         mask = drawn_mask();
         if (draw.between(0, 3) == 0)
             scale = double(draw.between(-8, 8)) / 8;
@@ -33,6 +32,10 @@ struct AttentionCase {
     }
 
     static std::vector<SequenceLayout> all_layouts() { return {std::begin(layouts), std::end(layouts)}; }
+
+    Sequences drawn_sequences(Index length, SequenceLayout layout) {
+        return {shape.batch, length, layout, layout == SequenceLayout::striped ? draw.between(1, 4) : 1};
+    }
 
     Mask drawn_mask() {
         switch (draw.between(0, 3)) {
