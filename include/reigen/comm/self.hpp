@@ -1,6 +1,6 @@
 #pragma once
 
-#include <reigen/comm/backend.hpp>
+#include <reigen/comm/execution.hpp>
 
 #include <memory>
 #include <span>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <reigen/comm/backend.hpp>
+#include <reigen/comm/execution.hpp>
 #include <reigen/comm/thread_mailbox.hpp>
 
 #include <atomic>
