@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
@@ -103,8 +104,10 @@ class RollCall {
     }
 
     static void keep_for_ever(Peer& peer) {
-        static_cast<void>(peer.receive.release());
-        static_cast<void>(peer.arriving.release());
+        static std::mutex& mutex = *new std::mutex;
+        static auto& kept = *new std::vector<Peer>;
+        const std::lock_guard lock(mutex);
+        kept.push_back(std::move(peer));
     }
 
     std::shared_ptr<Backend> backend_;
