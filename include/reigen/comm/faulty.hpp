@@ -31,7 +31,7 @@ class Faulty final : public Wrapper {
     }
 
     std::unique_ptr<Started> start_collective(const Operation& operation) override {
-        return std::make_unique<Execution>(*this, operation);
+        return std::make_unique<Execution>(operation.messages != nullptr ? *operation.messages : *this, operation);
     }
 
     std::shared_ptr<Backend> split(int color, std::span<const int> members) override {
