@@ -127,20 +127,18 @@ inline void reduce_in_order(DataType type, Reduction reduction, std::span<const 
 
 #ifdef REIGEN_KERNEL_INSTANTIATION
 namespace detail {
-#define REIGEN_REDUCE_ELEMENTS(T)                                                                                      \
-    REIGEN_KERNEL_INSTANTIATION template void reduce_elements(T*, std::span<const std::byte* const>, Index, Reduction);
-REIGEN_REDUCE_ELEMENTS(float)
-REIGEN_REDUCE_ELEMENTS(double)
-REIGEN_REDUCE_ELEMENTS(bfloat16)
-REIGEN_REDUCE_ELEMENTS(std::int8_t)
-REIGEN_REDUCE_ELEMENTS(std::int16_t)
-REIGEN_REDUCE_ELEMENTS(std::int32_t)
-REIGEN_REDUCE_ELEMENTS(std::int64_t)
-REIGEN_REDUCE_ELEMENTS(std::uint8_t)
-REIGEN_REDUCE_ELEMENTS(std::uint16_t)
-REIGEN_REDUCE_ELEMENTS(std::uint32_t)
-REIGEN_REDUCE_ELEMENTS(std::uint64_t)
-#undef REIGEN_REDUCE_ELEMENTS
+using ReducedTerms = std::span<const std::byte* const>;
+REIGEN_KERNEL_INSTANTIATION template void reduce_elements(float*, ReducedTerms, Index, Reduction);
+REIGEN_KERNEL_INSTANTIATION template void reduce_elements(double*, ReducedTerms, Index, Reduction);
+REIGEN_KERNEL_INSTANTIATION template void reduce_elements(bfloat16*, ReducedTerms, Index, Reduction);
+REIGEN_KERNEL_INSTANTIATION template void reduce_elements(std::int8_t*, ReducedTerms, Index, Reduction);
+REIGEN_KERNEL_INSTANTIATION template void reduce_elements(std::int16_t*, ReducedTerms, Index, Reduction);
+REIGEN_KERNEL_INSTANTIATION template void reduce_elements(std::int32_t*, ReducedTerms, Index, Reduction);
+REIGEN_KERNEL_INSTANTIATION template void reduce_elements(std::int64_t*, ReducedTerms, Index, Reduction);
+REIGEN_KERNEL_INSTANTIATION template void reduce_elements(std::uint8_t*, ReducedTerms, Index, Reduction);
+REIGEN_KERNEL_INSTANTIATION template void reduce_elements(std::uint16_t*, ReducedTerms, Index, Reduction);
+REIGEN_KERNEL_INSTANTIATION template void reduce_elements(std::uint32_t*, ReducedTerms, Index, Reduction);
+REIGEN_KERNEL_INSTANTIATION template void reduce_elements(std::uint64_t*, ReducedTerms, Index, Reduction);
 } // namespace detail
 #endif
 
