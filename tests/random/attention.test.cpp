@@ -68,7 +68,7 @@ struct AttentionCase {
 /// Where several ranks hold a key head, each has the gradient of its own copy, and all of them count.
 template <class T>
 void sum_copies(const Mesh& mesh, Matrix<T>& gradient) {
-    if (!gradient.col_partition().overlaps())
+    if (!gradient.col_partition().overlaps() || gradient.local().rows() == 0)
         return;
     const Runs& columns = gradient.col_runs();
     Eigen::MatrixXd whole = Eigen::MatrixXd::Zero(gradient.local().rows(), gradient.cols());
