@@ -1,6 +1,6 @@
 # reigen_add_tests(NAME SOURCES a.test.cpp ... [COMMUNICATES] [NUMERIC])
 #
-# Compiles the sources once. NAME runs them with ranks as threads; with COMMUNICATES, NAME.mpi.1 ... NAME.mpi.4 run the
+# Compiles the sources once, all together: what a source names stands in a namespace of its own. NAME runs them with ranks as threads; with COMMUNICATES, NAME.mpi.1 ... NAME.mpi.4 run the
 # same objects under mpirun. In a Release build only NUMERIC ones are optimised as a user's program is, with -O3, and
 # share no precompiled headers; the others have -O1, which halves their compilation, and the kernels they call -O3 all
 # the same (reigen_kernels).
@@ -34,6 +34,7 @@ function(reigen_add_tests name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "COMMUNICATES;NUMERIC" "" "SOURCES")
   add_library(test_${name}_objects OBJECT ${arg_SOURCES})
   target_link_libraries(test_${name}_objects PUBLIC reigen_test_support)
+  reigen_compile_together(test_${name}_objects)
   if(NOT arg_NUMERIC)
     target_compile_options(test_${name}_objects PRIVATE $<$<CONFIG:Release>:-O1>)
     target_precompile_headers(test_${name}_objects REUSE_FROM reigen_test_support)

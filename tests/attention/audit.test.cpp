@@ -2,6 +2,8 @@
 
 #include <reigen/attention/audit.hpp>
 
+namespace audit_test {
+
 namespace {
 
 using namespace ring_cases;
@@ -71,3 +73,5 @@ TEST(audit, rows_that_see_no_key_have_no_error) {
         EXPECT_EQ(report.row, 1);
     });
 }
+
+} // namespace audit_test

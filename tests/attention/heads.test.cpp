@@ -1,5 +1,7 @@
 #include "attention/ring_cases.hpp"
 
+namespace heads_test {
+
 using namespace ring_cases;
 
 TEST(heads, are_where_the_matrix_has_them) {
@@ -56,3 +58,5 @@ TEST(heads, of_a_column_major_matrix_are_refused) {
     Eigen::MatrixXd x = Eigen::MatrixXd::Zero(6, 8);
     EXPECT_THROW(heads(shard<split_rows(cp)>(alone, x, 6, 8), Sequences{2, 3}, 4), ArgumentError);
 }
+
+} // namespace heads_test

@@ -1,5 +1,7 @@
 #include "attention/ring_cases.hpp"
 
+namespace ring_arguments_test {
+
 using namespace ring_cases;
 
 namespace {
@@ -87,3 +89,5 @@ TEST(ring_arguments, gradients_that_do_not_fit_are_refused) {
         EXPECT_EQ(world.traffic() - before, Traffic{});
     });
 }
+
+} // namespace ring_arguments_test

@@ -1,8 +1,8 @@
 #include "attention/ring_cases.hpp"
 
-using namespace ring_cases;
+namespace ring_backward_test {
 
-namespace {
+using namespace ring_cases;
 
 template <class T>
 class ring_gradients_of : public testing::Test {};
@@ -80,8 +80,6 @@ double weighted_sum(const ReferenceTensor& weights, const ReferenceTensor& value
         sum += std::isinf(values.values[i]) ? 0 : weights.values[i] * values.values[i];
     return sum;
 }
-
-} // namespace
 
 TYPED_TEST(ring_gradients_of, every_mask_and_layout_equal_the_reference) {
     for (const Mask& mask : {Mask::everything(), Mask::causal(), Mask::window(4), Mask::window(0), Mask::window(3, 2)})
@@ -223,3 +221,5 @@ TYPED_TEST(ring_gradients_of, poisoned_memory_are_the_same_bits_ten_times) { // 
         }
     });
 }
+
+} // namespace ring_backward_test

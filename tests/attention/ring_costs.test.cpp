@@ -1,5 +1,7 @@
 #include "attention/ring_cases.hpp"
 
+namespace ring_costs_test {
+
 using namespace ring_cases;
 
 namespace {
@@ -105,3 +107,5 @@ TEST(ring_costs, nothing_is_allocated_between_hops) {
         EXPECT_EQ(memory_account()->allocations() - before, 5 + blocks); // out, lse, three of the state; two blocks
     });
 }
+
+} // namespace ring_costs_test

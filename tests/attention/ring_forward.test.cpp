@@ -1,8 +1,8 @@
 #include "attention/ring_cases.hpp"
 
-using namespace ring_cases;
+namespace ring_forward_test {
 
-namespace {
+using namespace ring_cases;
 
 template <class T>
 class ring_attention_of : public testing::Test {};
@@ -25,8 +25,6 @@ void expect_reference(const ReferenceProblem& p, const std::string& what, Index 
                         concat(what, ", ", to_string(layout), ", P ", world.size(), ", rank ", world.rank()));
     });
 }
-
-} // namespace
 
 // pytorch#141429: balanced layouts without a mask
 TYPED_TEST(ring_attention_of, every_mask_and_layout_equals_the_reference) {
@@ -184,3 +182,5 @@ TYPED_TEST(ring_attention_of, an_unbounded_window_is_causal_bit_for_bit) { // Tr
         EXPECT_TRUE(same_bits(parts.attend({Mask{std::nullopt, 0}}).out, parts.attend({Mask::causal()}).out));
     });
 }
+
+} // namespace ring_forward_test

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <set>
 
+namespace ring_route_test {
+
 using namespace reigen;
 
 namespace {
@@ -98,3 +100,5 @@ TEST(ring_route, of_empty_blocks_is_nothing) {
     const RingRoute route = route_of(Mask::everything(), SequenceLayout::contiguous, 2, 5);
     EXPECT_EQ(messages(route), 2); // blocks 0 and 1 to each other; ranks 2, 3, 4 have neither queries nor keys
 }
+
+} // namespace ring_route_test

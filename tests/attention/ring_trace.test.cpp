@@ -2,6 +2,8 @@
 
 #include <reigen/comm/trace.hpp>
 
+namespace ring_trace_test {
+
 using namespace ring_cases;
 
 // What ring attention sends, by the counts of a trace, against the closed forms.
@@ -119,3 +121,5 @@ TEST(ring_trace, groups_of_a_mesh_carry_their_own_share) {
         EXPECT_EQ(summary.find("send", "tp"), nullptr);
     });
 }
+
+} // namespace ring_trace_test

@@ -4,6 +4,8 @@
 
 #include <map>
 
+namespace rotate_test {
+
 using namespace ring_cases;
 
 namespace {
@@ -85,3 +87,5 @@ TEST(rotate, holds_two_blocks_at_most) {
         EXPECT_EQ(account.allocations() - allocations >= blocks, true);
     });
 }
+
+} // namespace rotate_test

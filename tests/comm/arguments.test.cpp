@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+namespace arguments_test {
+
 using reigen::ArgumentError;
 using reigen::Buffer;
 using reigen::Error;
@@ -122,3 +124,5 @@ TEST(arguments, a_copy_is_the_same_communicator_and_a_split_is_another) {
     });
     EXPECT_EQ(Communicator().deadline(), 300);
 }
+
+} // namespace arguments_test

@@ -8,6 +8,8 @@
 #include <functional>
 #include <string>
 
+namespace checked_test {
+
 namespace {
 
 using reigen::Axes;
@@ -309,3 +311,5 @@ TEST(checked, a_rank_that_does_not_come_is_named_at_the_deadline) {
         world.barrier();
     });
 }
+
+} // namespace checked_test

@@ -4,6 +4,8 @@
 
 #include <limits>
 
+namespace collectives_test {
+
 namespace {
 
 const std::vector<Index> counts = {0, 1, 2, 5, 7, 64, 1000, 5003};
@@ -258,3 +260,5 @@ TEST(collectives, the_traffic_of_a_rank_is_that_of_all_its_communicators) {
         EXPECT_EQ(other.traffic(), (reigen::Traffic{1, 40}));
     });
 }
+
+} // namespace collectives_test

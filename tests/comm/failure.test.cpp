@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+namespace failure_test {
+
 using reigen::CommunicationError;
 using reigen::TimeoutError;
 using reigen::detail::Clock;
@@ -235,3 +237,5 @@ TEST(failure, the_buffers_of_a_receive_that_timed_out_are_freed_once_it_is_taken
         world.barrier();
     });
 }
+
+} // namespace failure_test

@@ -6,6 +6,8 @@
 
 #include <limits>
 
+namespace faulty_test {
+
 using reigen::CommunicationError;
 using reigen::FaultPlan;
 using reigen::faulty;
@@ -282,3 +284,5 @@ TEST(faulty, plans_that_make_no_sense_are_refused) {
     EXPECT_THROW(faulty(alone, {.silent = reigen::FaultAt{0, -1}}), reigen::ArgumentError);
     EXPECT_EQ(faulty(alone, everything).size(), 1);
 }
+
+} // namespace faulty_test

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+namespace matrix_test {
+
 namespace {
 
 using ColMatrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic>;
@@ -163,3 +165,5 @@ TEST(matrix, shapes_that_do_not_fit_are_refused_with_both) {
     EXPECT_EQ(words, "all_gather_rows: mine is 4x2, all is 4x3");
     EXPECT_THROW(reduce_scatter_rows(Communicator(), ColMatrix(4, 2), all), reigen::ShapeError);
 }
+
+} // namespace matrix_test

@@ -4,6 +4,8 @@
 
 #include <sstream>
 
+namespace mesh_test {
+
 using reigen::ArgumentError;
 using reigen::Axes;
 using reigen::cp;
@@ -109,3 +111,5 @@ TEST(mesh, equality_is_of_the_arrangement) {
         EXPECT_NE(mesh, Mesh());
     });
 }
+
+} // namespace mesh_test

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+namespace messages_test {
+
 TEST(messages, of_equal_tags_keep_their_order_and_tags_are_kept_apart) {
     on_world(2, [](const Communicator& world) {
         const int peer = 1 - world.rank();
@@ -129,3 +131,5 @@ TEST(messages, too_long_for_their_receive_are_an_error) {
         }
     });
 }
+
+} // namespace messages_test

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+namespace mpi_test {
+
 // The test main has initialised MPI, so every test here is a host program that owns MPI.
 
 using reigen::mpi_communicator;
@@ -131,3 +133,5 @@ TEST(mpi, many_communicators_come_and_go) {
         expect_sums(ranks.split(i % 3 == 0 ? ranks.rank() : 0, 0), 2);
     meet();
 }
+
+} // namespace mpi_test

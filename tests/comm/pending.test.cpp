@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+namespace pending_test {
+
 using reigen::Buffer;
 using reigen::Pending;
 
@@ -133,3 +135,5 @@ TEST(pending, is_waited_for_once) {
         EXPECT_THROW(Pending<int>().wait(), reigen::ArgumentError);
     });
 }
+
+} // namespace pending_test

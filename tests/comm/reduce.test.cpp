@@ -6,6 +6,8 @@
 
 #include <limits>
 
+namespace reduce_test {
+
 using reigen::reduce_in_order;
 
 namespace {
@@ -80,3 +82,5 @@ TEST(reduce, every_type_has_its_name_and_size) {
     EXPECT_EQ(reigen::data_type<long long>(), reigen::data_type<std::int64_t>());
     for_each_type([]<class T>() { EXPECT_EQ(reigen::size_of(reigen::data_type<T>()), Index(sizeof(T))); });
 }
+
+} // namespace reduce_test

@@ -6,6 +6,8 @@
 
 #include <bit>
 
+namespace schedule_test {
+
 using namespace schedules_test;
 namespace schedules = reigen::schedules;
 
@@ -271,3 +273,5 @@ TEST(schedule, the_world_of_this_test_notices_a_deadlock_and_a_wrong_order) {
     EXPECT_EQ(world.ranks()[0].out, sums(2, 1));
     EXPECT_NE(world.ranks()[1].out, sums(2, 1));
 }
+
+} // namespace schedule_test

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+namespace split_test {
+
 TEST(split, groups_are_ordered_by_key_and_exchange_their_own_data_only) {
     on_every_world([](const Communicator& world) {
         const int color = world.rank() % 2;
@@ -59,3 +61,5 @@ TEST(split, keeps_the_deadline_and_refuses_negative_colors) {
         EXPECT_THROW(world.set_deadline(-1), reigen::ArgumentError);
     });
 }
+
+} // namespace split_test

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdlib>
 
+namespace threads_test {
+
 using reigen::PeerError;
 using reigen::run_threads;
 
@@ -237,3 +239,5 @@ TEST(threads_death_test, a_rank_that_simply_never_returns_ends_the_process_when_
     EXPECT_EXIT(run(), testing::ExitedWithCode(EXIT_FAILURE),
                 "waited 0.[0-9]* s for rank 1.*\nrank 1 of 3 did not come back within 0.2 s after that");
 }
+
+} // namespace threads_test

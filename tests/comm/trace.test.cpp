@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <thread>
 
+namespace trace_test {
+
 using reigen::Buffer;
 using reigen::cp;
 using reigen::dp;
@@ -401,3 +403,5 @@ TEST(trace, two_traces_record_each_its_own) {
         EXPECT_EQ(cost(outer.summary(), "barrier", "world", ranks.rank()).count, 2);
     });
 }
+
+} // namespace trace_test

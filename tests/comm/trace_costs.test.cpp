@@ -6,6 +6,8 @@
 
 #include <bit>
 
+namespace trace_costs_test {
+
 using reigen::Trace;
 using reigen::TraceCost;
 using reigen::Traffic;
@@ -124,3 +126,5 @@ TEST(trace_costs, a_barrier_is_a_logarithm_of_empty_messages) {
         EXPECT_EQ(sent, (Traffic{std::bit_width(unsigned(ranks.size() - 1)), 0}));
     });
 }
+
+} // namespace trace_costs_test

@@ -14,6 +14,8 @@
 #include <sstream>
 #include <thread>
 
+namespace trace_json_test {
+
 using nlohmann::json;
 using reigen::Buffer;
 using reigen::cp;
@@ -289,3 +291,5 @@ TEST(trace_json, goes_into_a_file_of_rank_0_in_pieces) {
         ranks.barrier();
     });
 }
+
+} // namespace trace_json_test

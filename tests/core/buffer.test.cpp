@@ -5,6 +5,8 @@
 #include <cmath>
 #include <thread>
 
+namespace buffer_test {
+
 using namespace reigen;
 
 namespace {
@@ -91,3 +93,5 @@ TEST(buffer, can_be_filled_with_a_byte_to_show_reads_before_writes) {
 TEST(buffer, negative_sizes_are_refused) {
     EXPECT_THROW(Buffer<float>(-1), ArgumentError);
 }
+
+} // namespace buffer_test

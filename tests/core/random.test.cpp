@@ -5,6 +5,8 @@
 #include <cmath>
 #include <set>
 
+namespace random_test {
+
 using reigen::Index;
 using reigen::RandomStream;
 
@@ -51,3 +53,5 @@ TEST(random, uniform_and_normal_have_their_moments) {
     EXPECT_NEAR(normal_squares / double(n), 1, five_sigma * std::sqrt(2.0));
     EXPECT_NEAR(normal_fourths / double(n), 3, five_sigma * std::sqrt(96.0));
 }
+
+} // namespace random_test

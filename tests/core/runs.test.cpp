@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+namespace runs_test {
+
 using reigen::Index;
 using reigen::Run;
 using reigen::Runs;
@@ -51,3 +53,5 @@ TEST(runs, negative_parts_are_refused) {
     EXPECT_THROW(Runs::range(0, -1), reigen::ArgumentError);
     EXPECT_THROW((Runs{{0, 0, 2}}), reigen::ArgumentError);
 }
+
+} // namespace runs_test

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+namespace strided_test {
+
 using namespace reigen;
 
 namespace {
@@ -61,3 +63,5 @@ TEST(strided, contiguity_is_of_the_rows) {
     EXPECT_FALSE(strided(matrix.middleCols(2, 3)).is_contiguous());
     EXPECT_FALSE(strided(matrix.transpose()).is_contiguous());
 }
+
+} // namespace strided_test

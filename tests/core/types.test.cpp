@@ -6,6 +6,8 @@
 
 #include <thread>
 
+namespace types_test {
+
 using namespace reigen;
 
 static_assert((dp | tp) - tp == dp);
@@ -39,3 +41,5 @@ TEST(poll, calls_the_hook_of_this_thread_only) {
     poll();
     EXPECT_EQ(calls, 1);
 }
+
+} // namespace types_test

@@ -2,6 +2,8 @@
 
 #include <reigen/attention/ring.hpp>
 
+namespace attention_test {
+
 using namespace wrong_calls;
 
 namespace {
@@ -177,3 +179,5 @@ TEST(errors, of_attention) {
 TEST(errors, of_gradients_of_attention) {
     expect_refused(gradients);
 }
+
+} // namespace attention_test

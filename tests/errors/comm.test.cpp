@@ -3,6 +3,8 @@
 #include <reigen/comm/matrix.hpp>
 #include <reigen/comm/threads.hpp>
 
+namespace comm_test {
+
 using namespace wrong_calls;
 
 namespace {
@@ -140,3 +142,5 @@ TEST(errors, of_meshes) {
 TEST(errors, of_threads) {
     expect_refused(threads);
 }
+
+} // namespace comm_test

@@ -9,6 +9,8 @@
 #include <reigen/kernel/norm.hpp>
 #include <reigen/kernel/rotary.hpp>
 
+namespace core_test {
+
 using namespace wrong_calls;
 
 namespace {
@@ -116,3 +118,5 @@ TEST(errors, of_sizes_and_runs) {
 TEST(errors, of_kernels) {
     expect_refused(kernels);
 }
+
+} // namespace core_test

@@ -6,6 +6,8 @@
 #include <reigen/nn/embedding.hpp>
 #include <reigen/nn/gradients.hpp>
 
+namespace layers_test {
+
 using namespace wrong_calls;
 
 namespace {
@@ -240,3 +242,5 @@ TEST(errors, of_parameters_and_their_optimizer) {
 TEST(errors, of_vocabulary_and_loss) {
     expect_refused(vocabulary);
 }
+
+} // namespace layers_test

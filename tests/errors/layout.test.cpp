@@ -6,6 +6,8 @@
 #include <reigen/layout/sequences.hpp>
 #include <reigen/layout/sum_overlaps.hpp>
 
+namespace layout_test {
+
 using namespace wrong_calls;
 
 namespace {
@@ -202,3 +204,5 @@ TEST(errors, of_sequences) {
 TEST(errors, of_heads_and_blocks) {
     expect_refused(heads_and_blocks);
 }
+
+} // namespace layout_test

@@ -5,6 +5,8 @@
 #include <reigen/matmul/same_bits.hpp>
 #include <reigen/matmul/sums.hpp>
 
+namespace products_test {
+
 using namespace wrong_calls;
 
 namespace {
@@ -121,3 +123,5 @@ TEST(errors, of_products) {
 TEST(errors, of_sums_and_rows) {
     expect_refused(sums_and_rows);
 }
+
+} // namespace products_test

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <string>
 
+namespace batch_test {
+
 using reigen::Index;
 using reigen::Runs;
 using train_gpt::cut;
@@ -86,3 +88,5 @@ TEST(schedule, more_warm_up_than_steps_only_rises) {
     for (Index step = 1; step < 10; ++step)
         EXPECT_GT(rate(step), rate(step - 1));
 }
+
+} // namespace batch_test

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+namespace corpus_test {
+
 using train_gpt::byte_entropy;
 using train_gpt::Corpus;
 
@@ -70,3 +72,5 @@ TEST(corpus, the_headers_are_the_same_text_each_time) {
     EXPECT_LT(text.find("class Buffer"), text.find("class RandomStream"));
     EXPECT_EQ(text, train_gpt::load_text(""));
 }
+
+} // namespace corpus_test

@@ -8,6 +8,8 @@
 
 #include <map>
 
+namespace memory_test {
+
 // What ranks hold, counted by the allocator, while a small model trains.
 
 using examples::MemoryReport;
@@ -114,3 +116,5 @@ TEST(memory, the_residual_stream_is_split_over_tp_with_sequence_parallelism) {
     options.sequence_parallel = true;
     EXPECT_LT(activations(2, whole_rows), residual_on_every_rank / 2);
 }
+
+} // namespace memory_test

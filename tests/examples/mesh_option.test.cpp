@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+namespace mesh_option_test {
+
 namespace {
 
 std::string mesh(const std::string& text, int ranks) {
@@ -44,3 +46,5 @@ TEST(mesh_option, what_is_no_mesh_is_refused_with_its_wrong_part) {
         EXPECT_NE(complaint("tp=1," + part, 1).find("'" + part + "'"), std::string::npos) << part;
     EXPECT_NE(complaint("cp=2,cp=2", 4).find("twice"), std::string::npos);
 }
+
+} // namespace mesh_option_test

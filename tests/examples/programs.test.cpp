@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <sstream>
 
+namespace programs_test {
+
 // REIGEN_EXAMPLE_PROGRAMS: their paths, separated by spaces; REIGEN_MPIEXEC: "mpirun -n", empty without MPI.
 
 namespace {
@@ -258,3 +260,5 @@ TEST(programs, the_ledger_lists_every_parameter) {
          {"embedding.weight", "blocks.0.attention.qkv.weight", "blocks.0.mlp.down.bias", "norm.scale", "head.weight"})
         EXPECT_NE(process.out.find("\n" + name), std::string::npos) << name;
 }
+
+} // namespace programs_test

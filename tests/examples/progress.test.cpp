@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <sstream>
 
+namespace progress_test {
+
 using reigen::Index;
 using train_gpt::Progress;
 using train_gpt::ProgressPoint;
@@ -51,3 +53,5 @@ TEST(progress, a_terminal_has_one_line_that_fits) {
             EXPECT_LT(drawing.size(), std::size_t(columns) + 4); // and the three bytes that clear the rest
     }
 }
+
+} // namespace progress_test

@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+namespace sample_test {
+
 using train_gpt::pick;
 
 TEST(sample, a_byte_is_picked_as_often_as_its_probability) {
@@ -63,3 +65,5 @@ TEST(sample, each_byte_sees_the_text_before_it_as_far_as_the_context_reaches) {
     EXPECT_EQ(continue_text(training, "abc", options), "\x03\x04\x05\x05");
     EXPECT_EQ(training.longest, 5U);
 }
+
+} // namespace sample_test

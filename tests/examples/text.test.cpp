@@ -6,6 +6,8 @@
 
 #include <sstream>
 
+namespace text_test {
+
 TEST(text, sizes_and_times_are_written_with_their_units) {
     EXPECT_EQ(examples::bytes_text(0), "0 B");
     EXPECT_EQ(examples::bytes_text(1023), "1023 B");
@@ -48,3 +50,5 @@ TEST(text, memory_is_listed_by_use_and_by_the_axes_that_split_it) {
                          "  messages                    0 B      8 B\n"
                          "  all together            3.0 KiB  5.0 KiB\n");
 }
+
+} // namespace text_test

@@ -6,6 +6,8 @@
 #include <limits>
 #include <sstream>
 
+namespace verify_test {
+
 using train_gpt::agrees_with_one_rank;
 using train_gpt::largest_relative_difference;
 using train_gpt::Options;
@@ -53,3 +55,5 @@ TEST(verify, as_many_steps_are_compared_as_there_are_up_to_twenty) {
     options.steps = 700;
     EXPECT_EQ(train_gpt::verified_steps(options), 20);
 }
+
+} // namespace verify_test

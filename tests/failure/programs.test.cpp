@@ -14,6 +14,8 @@
 
 #include <unistd.h>
 
+namespace programs_test {
+
 // Starts failing_program as a user would and asks how it ends. REIGEN_TEST_EVERY_FAILURE=1 has every fault meet every
 // operation under mpirun too (run_all.sh).
 
@@ -237,3 +239,5 @@ TEST(failing_mpi, without_a_fault_every_operation_goes_well) {
 }
 
 #endif
+
+} // namespace programs_test

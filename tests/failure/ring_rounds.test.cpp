@@ -7,6 +7,8 @@
 
 #include <cmath>
 
+namespace ring_rounds_test {
+
 // mlx#4475: a ring that deadlocked one call in thirty. nccl#479: one over an odd number of ranks whose sends do not
 // buffer. Short blocks, many rounds, data that differ by rank and place.
 
@@ -136,3 +138,5 @@ TEST(ring_rounds, sends_need_not_buffer) {
             expect_the_same_bits(world, ring, 100);
         });
 }
+
+} // namespace ring_rounds_test

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+namespace attention_test {
+
 using namespace ring_cases;
 
 namespace {
@@ -170,3 +172,5 @@ TEST(faults, torchtitan_1283_backward_sends_keys_and_gradients_of_key_heads_only
         }
     });
 }
+
+} // namespace attention_test

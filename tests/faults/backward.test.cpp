@@ -5,6 +5,9 @@
 #include <reigen/nn/linear.hpp>
 #include <reigen/nn/norm.hpp>
 
+namespace backward_test {
+
+using namespace layer_cases;
 using namespace reigen;
 
 namespace {
@@ -108,3 +111,5 @@ TEST(faults, torchtitan_4332_bias_gradients_count_every_token_once) {
         expect_bias_gradients_of_four<residual_over_tp>(mesh);
     });
 }
+
+} // namespace backward_test

@@ -6,6 +6,8 @@
 
 #include <string>
 
+namespace fused_weights_test {
+
 using namespace reigen;
 
 namespace {
@@ -69,3 +71,5 @@ TEST(faults, colossalai_817_heads_stored_by_groups_and_by_blocks_are_the_same_he
             }
     });
 }
+
+} // namespace fused_weights_test

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+namespace plumbing_test {
+
 using namespace reigen;
 
 namespace {
@@ -86,3 +88,5 @@ TEST(faults, vllm_2528_groups_that_cross_do_not_meet_in_flight) {
         EXPECT_EQ(over_tp.wait()[0], rank < 2 ? 0x0011 : 0x1100);
     });
 }
+
+} // namespace plumbing_test

@@ -14,6 +14,9 @@
 #include <limits>
 #include <thread>
 
+namespace products_test {
+
+using namespace dense_products;
 using namespace reigen;
 
 namespace {
@@ -219,3 +222,5 @@ TEST(faults, deepspeed_5808_heads_and_tokens_change_places_and_come_back) {
             }
     });
 }
+
+} // namespace products_test

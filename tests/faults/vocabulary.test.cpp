@@ -6,6 +6,9 @@
 
 #include <limits>
 
+namespace vocabulary_test {
+
+using namespace layer_cases;
 using namespace reigen;
 
 namespace {
@@ -119,3 +122,5 @@ TEST(faults, torchtitan_2252_a_shared_table_that_is_listed_twice_is_refused) {
         EXPECT_THROW(gradient_norm<double>(parameters), ArgumentError);
     });
 }
+
+} // namespace vocabulary_test

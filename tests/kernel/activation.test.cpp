@@ -7,9 +7,9 @@
 #include <numbers>
 #include <vector>
 
-using reigen::Index;
+namespace activation_test {
 
-namespace {
+using reigen::Index;
 
 double gelu_in_double(double x) {
     return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
@@ -106,4 +106,4 @@ TYPED_TEST(activation, bits_do_not_depend_on_where_an_element_lies) {
     }
 }
 
-} // namespace
+} // namespace activation_test

@@ -6,10 +6,10 @@
 #include <limits>
 #include <vector>
 
+namespace adamw_test {
+
 using reigen::AdamWCoefficients;
 using reigen::Index;
-
-namespace {
 
 template <class T>
 class adamw : public testing::Test {};
@@ -55,4 +55,4 @@ TYPED_TEST(adamw, squares_are_summed_without_losing_small_ones) {
     EXPECT_EQ(reigen::sum_of_squares(x.data() + 8192, 2), 2);
 }
 
-} // namespace
+} // namespace adamw_test

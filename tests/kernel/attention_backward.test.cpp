@@ -1,8 +1,8 @@
 #include "kernel/attention_cases.hpp"
 
-using namespace attention_cases;
+namespace attention_backward_test {
 
-namespace {
+using namespace attention_cases;
 
 template <class T>
 class attention_backward : public testing::Test {};
@@ -84,8 +84,6 @@ bool same_bits(const Heads<T>& a, const Heads<T>& b) {
     a.each([&](Index i, Index t, Index h, Index c) { same = same && a(i, t, h, c) == b(i, t, h, c); });
     return same;
 }
-
-} // namespace
 
 TEST(attention_reference, gradients_are_the_differences_of_its_output) {
     for (const Mask& mask : masks()) {
@@ -248,3 +246,5 @@ TYPED_TEST(attention_backward, shapes_that_do_not_fit_are_refused) {
     EXPECT_THROW((State({q.view(), output.out.view(), q.view(), lse}, Runs::range(0, 4), 3, rule(p))),
                  reigen::ShapeError);
 }
+
+} // namespace attention_backward_test

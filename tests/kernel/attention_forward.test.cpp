@@ -1,8 +1,8 @@
 #include "kernel/attention_cases.hpp"
 
-using namespace attention_cases;
+namespace attention_forward_test {
 
-namespace {
+using namespace attention_cases;
 
 template <class T>
 class attention_forward : public testing::Test {};
@@ -36,8 +36,6 @@ std::vector<std::vector<Runs>> cuts(Index n) {
             {{chunk(1), chunk(4)}, {chunk(0), chunk(5)}, {chunk(2), chunk(3)}},
             {stripe(1), stripe(0), stripe(2)}};
 }
-
-} // namespace
 
 TYPED_TEST(attention_forward, equals_the_reference) {
     for (const Shape& shape : shapes())
@@ -256,3 +254,5 @@ TYPED_TEST(attention_forward, shapes_that_do_not_fit_are_refused) {
     EXPECT_THROW(state.absorb(k.view(), k.view(), Runs::range(0, 3)), reigen::ShapeError);
     EXPECT_THROW((AttentionState<TypeParam>(q.view(), Runs::range(0, 5), 2, 8, rule(good))), reigen::ShapeError);
 }
+
+} // namespace attention_forward_test

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <limits>
 
+namespace bfloat16_test {
+
 using reigen::bfloat16;
 using reigen::detail::round_to_bfloat16;
 
@@ -35,3 +37,5 @@ TEST(bfloat16, what_exceeds_the_largest_becomes_infinite) {
     EXPECT_EQ(float(round_to_bfloat16(-std::numeric_limits<float>::infinity())),
               -std::numeric_limits<float>::infinity());
 }
+
+} // namespace bfloat16_test

@@ -7,9 +7,9 @@
 #include <limits>
 #include <vector>
 
-using reigen::Index;
+namespace cross_entropy_test {
 
-namespace {
+using reigen::Index;
 
 template <class T>
 class cross_entropy_kernel : public testing::Test {};
@@ -73,4 +73,4 @@ TYPED_TEST(cross_entropy_kernel, the_gradient_is_the_softmax_less_what_is_wanted
                     4 * double(std::numeric_limits<T>::epsilon()));
 }
 
-} // namespace
+} // namespace cross_entropy_test

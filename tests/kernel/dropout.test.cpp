@@ -4,6 +4,8 @@
 
 #include <vector>
 
+namespace dropout_test {
+
 using reigen::DropoutPattern;
 using reigen::Index;
 using reigen::RandomStream;
@@ -65,3 +67,5 @@ TEST(dropout, probability_zero_changes_nothing_and_one_is_refused) {
 }
 
 } // namespace
+
+} // namespace dropout_test

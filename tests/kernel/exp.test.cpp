@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 
+namespace exp_test {
+
 using reigen::Index;
 using reigen::detail::lanes;
-
-namespace {
 
 /// 2^t in every lane, which must all be the same.
 template <class T>
@@ -40,8 +40,6 @@ class power_of_two : public testing::Test {};
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(power_of_two, Types);
 
-} // namespace
-
 TYPED_TEST(power_of_two, is_within_two_units_of_the_last_place) {
     const double lowest = std::numeric_limits<TypeParam>::min_exponent - 1;
     for (const double error : {worst_error<TypeParam>(lowest, 0, 40000), worst_error<TypeParam>(-2, 2, 40000),
@@ -70,3 +68,5 @@ TYPED_TEST(power_of_two, of_not_a_number_is_not_a_number) {
     EXPECT_TRUE(std::isnan(power(std::numeric_limits<TypeParam>::quiet_NaN())));
     EXPECT_TRUE(std::isnan(power(-std::numeric_limits<TypeParam>::quiet_NaN())));
 }
+
+} // namespace exp_test

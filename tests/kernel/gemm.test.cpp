@@ -6,13 +6,13 @@
 
 #include <limits>
 
+namespace gemm_test {
+
 using reigen::Accumulator;
 using reigen::bfloat16;
 using reigen::gemm;
 using reigen::Index;
 using reigen::Strided;
-
-namespace {
 
 template <class T>
 class gemm_of : public testing::Test {};
@@ -39,8 +39,6 @@ void expect_exact(Index m, Index n, Index k, Storage of_a, Storage of_b, Storage
     EXPECT_EQ(c.memory, want.memory) << m << 'x' << n << 'x' << k << ", storages " << int(of_a) << int(of_b)
                                      << int(of_c);
 }
-
-} // namespace
 
 TYPED_TEST(gemm_of, small_integers_is_exact_in_every_storage) {
     for (Storage of_a : all_storages)
@@ -216,3 +214,5 @@ TEST(gemm, messages_may_move_while_it_computes) {
     EXPECT_GE(calls, 5);
     EXPECT_LE(calls, 200);
 }
+
+} // namespace gemm_test

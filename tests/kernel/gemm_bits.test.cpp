@@ -6,13 +6,13 @@
 
 #include <cstring>
 
+namespace gemm_bits_test {
+
 using reigen::Accumulator;
 using reigen::bfloat16;
 using reigen::gemm;
 using reigen::Index;
 using reigen::Strided;
-
-namespace {
 
 /// Random factors and C, with sizes that leave a remainder in every tile and several k-blocks.
 template <class T>
@@ -58,8 +58,6 @@ template <class T>
 class bits_of_gemm : public testing::Test {};
 using Scalars = testing::Types<float, double, bfloat16>;
 TYPED_TEST_SUITE(bits_of_gemm, Scalars);
-
-} // namespace
 
 TYPED_TEST(bits_of_gemm, row_slices_are_those_of_the_whole) {
     for (Index k : {3, 100, 1000}) {
@@ -120,3 +118,5 @@ TYPED_TEST(bits_of_gemm, a_sum_over_whole_k_blocks_is_that_of_the_uncut_product)
     }
     EXPECT_EQ(std::memcmp(whole.memory.data(), parts.memory.data(), whole.memory.size() * sizeof(T)), 0);
 }
+
+} // namespace gemm_bits_test

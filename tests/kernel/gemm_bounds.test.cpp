@@ -7,12 +7,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+namespace gemm_bounds_test {
+
 using reigen::bfloat16;
 using reigen::gemm;
 using reigen::Index;
 using reigen::Strided;
-
-namespace {
 
 /// A matrix that ends where readable memory ends: one element further is a segmentation fault.
 template <class T>
@@ -48,8 +48,6 @@ class bounds_of_gemm : public testing::Test {};
 using Scalars = testing::Types<float, double, bfloat16>;
 TYPED_TEST_SUITE(bounds_of_gemm, Scalars);
 
-} // namespace
-
 TYPED_TEST(bounds_of_gemm, nothing_behind_the_matrices_is_touched) {
     Numbers numbers{11};
     for (Storage of_a : {Storage::rows, Storage::columns})
@@ -65,3 +63,5 @@ TYPED_TEST(bounds_of_gemm, nothing_behind_the_matrices_is_touched) {
                         EXPECT_EQ(double(c.view()(m - 1, n - 1)), double(TypeParam(float(want))));
                     }
 }
+
+} // namespace gemm_bounds_test

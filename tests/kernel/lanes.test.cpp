@@ -7,10 +7,10 @@
 #include <limits>
 #include <vector>
 
+namespace lanes_test {
+
 using reigen::Index;
 using reigen::detail::Lanes;
-
-namespace {
 
 template <class T>
 class lanes : public testing::Test {
@@ -101,4 +101,4 @@ TYPED_TEST(lanes, a_row_is_visited_once_by_sums_and_by_registers) {
     }
 }
 
-} // namespace
+} // namespace lanes_test

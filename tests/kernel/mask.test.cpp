@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+namespace mask_test {
+
 using reigen::Coverage;
 using reigen::Index;
 using reigen::Interval;
@@ -110,3 +112,5 @@ TEST(tile_mask, is_what_each_query_sees_of_each_key) {
                 EXPECT_TRUE(by_range == coverage || by_range == Coverage::mixed);
             }
 }
+
+} // namespace mask_test

@@ -6,11 +6,11 @@
 #include <limits>
 #include <vector>
 
+namespace norm_test {
+
 using reigen::Index;
 using reigen::RowMatrix;
 using reigen::Strided;
-
-namespace {
 
 double wave(Index i, Index j) {
     return std::sin(1.3 * double(i) + 0.7 * double(j)) + 0.1 * double(j % 5);
@@ -155,4 +155,4 @@ TYPED_TEST(norm, a_column_stride_is_refused) {
     EXPECT_THROW(reigen::normalise<T>(columns, {scale.data(), nullptr, T(0), false}, columns, {}), reigen::ShapeError);
 }
 
-} // namespace
+} // namespace norm_test

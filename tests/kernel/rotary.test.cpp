@@ -6,14 +6,14 @@
 #include <complex>
 #include <vector>
 
+namespace rotary_test {
+
 using reigen::Index;
 using reigen::RotaryTable;
 using reigen::RowMatrix;
 using Piece = reigen::Run; // testing::Test has a Run of its own
 using reigen::Rotation;
 using reigen::Runs;
-
-namespace {
 
 RowMatrix<double> some_heads(Index rows, Index cols) {
     RowMatrix<double> x(rows, cols);
@@ -98,4 +98,4 @@ TYPED_TEST(rotary, a_rank_without_tokens_or_heads_does_nothing) {
     EXPECT_EQ(empty.tokens(), 0);
 }
 
-} // namespace
+} // namespace rotary_test

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+namespace adjoint_test {
+
 using namespace reigen;
 
 namespace {
@@ -109,3 +111,5 @@ TEST(adjoint, of_handing_out_copies_is_the_sum_over_their_holders) {
         EXPECT_EQ(every_copy, inner(x, dx));
     });
 }
+
+} // namespace adjoint_test

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+namespace blocks_test {
+
 using namespace reigen;
 
 namespace {
@@ -88,3 +90,5 @@ TEST(blocks, uneven_heads_keep_whole_groups) {
     EXPECT_EQ(text(HeadGroups{2, 1}.kv_partition(3, 1)), "0 | 0 | -");
     EXPECT_THROW(HeadGroups({8, 3}).query(2, 0), ShapeError);
 }
+
+} // namespace blocks_test

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+namespace ledger_test {
+
 using namespace reigen;
 
 TEST(ledger, describes_placement_global_shape_and_what_each_rank_holds) {
@@ -43,3 +45,5 @@ TEST(ledger, lists_tensors_and_parameters_by_name) {
         EXPECT_EQ(ledger.to_string(), "x  " + describe(x) + "w (gradient summed over dp=2)  " + describe(w));
     });
 }
+
+} // namespace ledger_test

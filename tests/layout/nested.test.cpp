@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+namespace nested_test {
+
 using namespace reigen;
 
 // pytorch PR#194457: a shard in a nested mesh read as flat.
@@ -55,3 +57,5 @@ TEST(nested, coarsen_counts_what_several_ranks_hold_once) {
         EXPECT_EQ(coarsen(p, mesh, tp, Axes::none), Partition::whole(5));
     });
 }
+
+} // namespace nested_test

@@ -6,6 +6,8 @@
 
 #include <limits>
 
+namespace nonfinite_test {
+
 namespace {
 
 using namespace reigen;
@@ -88,3 +90,5 @@ TEST(nonfinite, parameters_are_searched_with_their_gradients) {
         EXPECT_EQ(found[0].row, 4);
     });
 }
+
+} // namespace nonfinite_test

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+namespace overlap_test {
+
 using namespace reigen;
 
 namespace {
@@ -54,3 +56,5 @@ TEST(overlap, without_keeps_what_the_other_does_not_hold) {
     EXPECT_EQ(without(Runs::range(0, 6), {{1, 2, 3}}), (Runs{{0, 2, 3}}));
     EXPECT_EQ(without({{6, 1, 2}, {0, 1, 2}}, {{7, 1, 1}}), (Runs{{6, 1, 1}, {0, 1, 2}}));
 }
+
+} // namespace overlap_test

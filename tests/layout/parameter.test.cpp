@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+namespace parameter_test {
+
 using namespace reigen;
 
 TEST(parameter, a_view_of_value_and_gradient_with_placements_at_run_time) {
@@ -40,3 +42,5 @@ TEST(parameter, owned_elements_are_each_counted_once) {
         EXPECT_EQ(view.owned_rows()[0], (reigen::Run{0, 1, 2}));
     });
 }
+
+} // namespace parameter_test

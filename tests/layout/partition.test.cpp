@@ -4,6 +4,8 @@
 
 #include <string>
 
+namespace partition_test {
+
 using namespace reigen;
 
 namespace {
@@ -86,3 +88,5 @@ TEST(partition, equality_is_of_what_each_rank_holds) {
     EXPECT_NE(Partition::whole(5), Partition::whole(6));
     EXPECT_EQ(Partition().size(), 0);
 }
+
+} // namespace partition_test

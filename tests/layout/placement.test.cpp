@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+namespace placement_test {
+
 using namespace reigen;
 
 namespace {
@@ -87,3 +89,5 @@ TEST(placement, is_one_of_rows_columns_or_partial_for_each_axis) {
     EXPECT_EQ(to_string(partial(tp)), "{; ; tp}");
     EXPECT_EQ(to_string(replicated), "replicated");
 }
+
+} // namespace placement_test

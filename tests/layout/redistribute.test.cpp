@@ -8,6 +8,8 @@
 #include <array>
 #include <thread>
 
+namespace redistribute_test {
+
 using namespace reigen;
 
 namespace {
@@ -303,3 +305,5 @@ TEST(redistribute, overlapping_columns_are_taken_once) {
         expect_values(redistribute<split_cols(tp)>(filled<split_cols(tp)>(mesh, 2, 5), 2, shared));
     });
 }
+
+} // namespace redistribute_test

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+namespace sequence_test {
+
 using namespace reigen;
 
 namespace {
@@ -68,3 +70,5 @@ TEST(sequence, one_rank_holds_the_sequence_in_order) {
         EXPECT_EQ(sequence_runs(layout, 9, 1, 0), Runs::range(0, 9));
     EXPECT_EQ(sequence_runs(SequenceLayout::striped, 9, 1, 0, 2), Runs::range(0, 9));
 }
+
+} // namespace sequence_test

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+namespace sequences_test {
+
 using namespace reigen;
 
 namespace {
@@ -70,3 +72,5 @@ TEST(sequences, positions_of_a_ring_are_a_partition_of_the_sequence) {
         EXPECT_EQ(s.positions_partition(3).size(), 11);
     }
 }
+
+} // namespace sequences_test

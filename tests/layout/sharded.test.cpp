@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+namespace sharded_test {
+
 using namespace reigen;
 
 TEST(sharded, from_global_holds_this_ranks_rows_and_columns) {
@@ -120,3 +122,5 @@ TEST(sharded, a_named_block_is_a_matrix_of_its_own) {
         }
     });
 }
+
+} // namespace sharded_test

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+namespace sum_overlaps_test {
+
 using namespace reigen;
 
 namespace {
@@ -72,3 +74,5 @@ TEST(sum_overlaps, sends_nothing_where_nothing_overlaps) {
         expect_values(x);
     });
 }
+
+} // namespace sum_overlaps_test

@@ -3,8 +3,11 @@
 #include <reigen/matmul/audit.hpp>
 #include <reigen/matmul/matmul.hpp>
 
+namespace audit_test {
+
 namespace {
 
+using namespace dense_products;
 using namespace reigen;
 
 constexpr Index m = 7, k = 10, n = 9;
@@ -113,3 +116,5 @@ TEST(audit, shapes_that_do_not_fit_are_named) {
     EXPECT_THROW(audit_product(a, b, sharded<replicated, float>(mesh, integers(m, n + 1, 1))), ShapeError);
     EXPECT_THROW(audit_product(b, b, sharded<replicated, float>(mesh, integers(k, n, 1))), ShapeError);
 }
+
+} // namespace audit_test

@@ -11,6 +11,8 @@
 
 // Dense matrices of small integers and the plain loops over them that sharded results are compared with.
 
+namespace dense_products {
+
 struct Dense {
     reigen::Index rows = 0;
     reigen::Index cols = 0;
@@ -79,3 +81,5 @@ void expect_equal(const X& x, const Dense& want) {
             EXPECT_EQ(held[next++], want(x.row_runs()[i], x.col_runs()[j]))
                 << placement_of<X> << " at " << x.row_runs()[i] << ", " << x.col_runs()[j];
 }
+
+} // namespace dense_products

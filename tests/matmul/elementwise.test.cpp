@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+namespace elementwise_test {
+
+using namespace dense_products;
 using namespace reigen;
 
 namespace {
@@ -92,3 +95,5 @@ TEST(elementwise, shapes_that_do_not_fit_throw) {
         }
     });
 }
+
+} // namespace elementwise_test

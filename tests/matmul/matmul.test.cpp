@@ -9,6 +9,9 @@
 
 #include <limits>
 
+namespace matmul_test {
+
+using namespace dense_products;
 using namespace reigen;
 
 namespace {
@@ -310,3 +313,5 @@ TEST(matmul, bfloat16_sums_are_rounded_once) {
         EXPECT_EQ(float(c.local()(0, 0)), 260.0F);
     });
 }
+
+} // namespace matmul_test

@@ -9,6 +9,8 @@
 
 #include <cstring>
 
+namespace matmul_bits_test {
+
 using namespace reigen;
 
 namespace {
@@ -131,3 +133,5 @@ TEST(matmul_bits, row_partitioned_sums_do_depend_on_the_number_of_ranks_without_
         EXPECT_FALSE(same_bits(RowMatrix<float>(c.local()), one));
     });
 }
+
+} // namespace matmul_bits_test

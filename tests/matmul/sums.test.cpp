@@ -7,6 +7,9 @@
 
 #include <limits>
 
+namespace sums_test {
+
+using namespace dense_products;
 using namespace reigen;
 
 namespace {
@@ -133,3 +136,5 @@ TEST(sums, a_maximum_is_reduced_at_once_and_keeps_a_nan) {
                   -std::numeric_limits<double>::infinity());
     });
 }
+
+} // namespace sums_test

@@ -2,6 +2,8 @@
 
 #include "model/support.hpp"
 
+namespace gpt_test {
+
 using namespace model_test;
 
 namespace {
@@ -71,3 +73,5 @@ TEST(gpt, micro_batches_add_up) {
 }
 
 } // namespace
+
+} // namespace gpt_test

@@ -16,6 +16,7 @@
 namespace model_test {
 
 using namespace reigen;
+using namespace layer_cases;
 using train_gpt::Gpt;
 using train_gpt::GptConfig;
 

@@ -4,6 +4,8 @@
 
 #include <reigen/nn/adamw.hpp>
 
+namespace training_test {
+
 using namespace model_test;
 
 namespace {
@@ -175,3 +177,5 @@ TEST(training, memory_of_a_rank_falls_with_tp_and_of_activations_more_so_with_se
 }
 
 } // namespace
+
+} // namespace training_test

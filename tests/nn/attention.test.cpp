@@ -3,6 +3,9 @@
 
 #include <reigen/nn/attention.hpp>
 
+namespace attention_test {
+
+using namespace layer_cases;
 using namespace reigen;
 
 namespace {
@@ -166,3 +169,5 @@ TEST(attention_layer, rotary_positions_for_other_heads_are_refused) {
 }
 
 } // namespace
+
+} // namespace attention_test

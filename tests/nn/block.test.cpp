@@ -2,6 +2,9 @@
 
 #include <reigen/nn/block.hpp>
 
+namespace block_test {
+
+using namespace layer_cases;
 using namespace reigen;
 
 namespace {
@@ -78,3 +81,5 @@ TEST(transformer_block, keeps_the_residual_stream_once_a_norm_and_without_copies
 }
 
 } // namespace
+
+} // namespace block_test

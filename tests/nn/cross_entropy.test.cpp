@@ -5,6 +5,9 @@
 
 #include <numeric>
 
+namespace cross_entropy_test {
+
+using namespace layer_cases;
 using namespace reigen;
 
 namespace {
@@ -118,3 +121,5 @@ TEST(cross_entropy, wrong_shapes_and_options_are_refused) {
 }
 
 } // namespace
+
+} // namespace cross_entropy_test

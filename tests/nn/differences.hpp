@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+namespace layer_cases {
+
 // Gradients of sharded layers against differences of a number that every rank computes alike.
 
 /// <a, b>, each element once, however many ranks hold it. Collective.
@@ -77,3 +79,5 @@ inline void expect_difference_quotients(std::span<const reigen::ParameterView<do
     for (const auto& parameter : parameters)
         expect_difference_quotients(parameter.spec(), parameter.value, parameter.gradient, number, parameter.name);
 }
+
+} // namespace layer_cases

@@ -9,6 +9,9 @@
 #include <reigen/nn/mlp.hpp>
 #include <reigen/nn/norm.hpp>
 
+namespace differences_test {
+
+using namespace layer_cases;
 using namespace reigen;
 
 namespace {
@@ -153,3 +156,5 @@ TEST(adjoint_identity, linear_layers) {
 }
 
 } // namespace
+
+} // namespace differences_test

@@ -2,6 +2,9 @@
 
 #include <reigen/nn/dropout.hpp>
 
+namespace dropout_test {
+
+using namespace layer_cases;
 using namespace reigen;
 
 namespace {
@@ -56,3 +59,5 @@ TEST(dropout_layer, a_probability_outside_zero_to_one_is_refused) {
 }
 
 } // namespace
+
+} // namespace dropout_test

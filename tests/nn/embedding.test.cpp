@@ -3,6 +3,9 @@
 #include <reigen/nn/embedding.hpp>
 #include <reigen/nn/gradients.hpp>
 
+namespace embedding_test {
+
+using namespace layer_cases;
 using namespace reigen;
 
 namespace {
@@ -145,3 +148,5 @@ TEST(embedding, another_number_of_ids_is_refused) {
 }
 
 } // namespace
+
+} // namespace embedding_test

@@ -5,6 +5,9 @@
 #include <reigen/nn/gradients.hpp>
 #include <reigen/nn/parameter.hpp>
 
+namespace gradients_test {
+
+using namespace layer_cases;
 using namespace reigen;
 
 namespace {
@@ -212,3 +215,5 @@ TEST(adamw_optimizer, state_is_entered_as_such_and_split_as_its_parameter) {
 }
 
 } // namespace
+
+} // namespace gradients_test

@@ -4,6 +4,9 @@
 #include <reigen/nn/gradients.hpp>
 #include <reigen/nn/linear.hpp>
 
+namespace linear_test {
+
+using namespace layer_cases;
 using namespace reigen;
 
 namespace {
@@ -162,3 +165,5 @@ TEST(linear, saves_its_input_without_a_copy_and_no_gathered_one) {
 }
 
 } // namespace
+
+} // namespace linear_test

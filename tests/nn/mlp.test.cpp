@@ -4,6 +4,9 @@
 #include <reigen/nn/gradients.hpp>
 #include <reigen/nn/mlp.hpp>
 
+namespace mlp_test {
+
+using namespace layer_cases;
 using namespace reigen;
 
 namespace {
@@ -107,3 +110,5 @@ TEST(mlp, keeps_its_input_and_what_the_activation_reads) {
 }
 
 } // namespace
+
+} // namespace mlp_test

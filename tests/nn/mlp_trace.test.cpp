@@ -3,6 +3,9 @@
 #include <reigen/comm/trace.hpp>
 #include <reigen/nn/mlp.hpp>
 
+namespace mlp_trace_test {
+
+using namespace layer_cases;
 using namespace reigen;
 
 // What a column- and a row-parallel product send forward and backward, by the counts of a trace, against the closed
@@ -107,3 +110,5 @@ TEST(mlp_trace, splitting_the_tokens_sends_forward_the_bytes_of_one_all_reduce) 
         EXPECT_EQ(bytes(whole, "all_reduce"), 2 * (ranks.size() - 1) * elements * bytes_each);
     });
 }
+
+} // namespace mlp_trace_test

@@ -4,6 +4,9 @@
 #include <reigen/nn/gradients.hpp>
 #include <reigen/nn/norm.hpp>
 
+namespace norm_test {
+
+using namespace layer_cases;
 using namespace reigen;
 
 namespace {
@@ -83,3 +86,5 @@ TEST(norm_layer, another_width_is_refused) {
 }
 
 } // namespace
+
+} // namespace norm_test

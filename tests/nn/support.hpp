@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+namespace layer_cases {
+
 // What tests of layers share: meshes to run on, numbers that encode their place, comparison with dense matrices at
 // global indices.
 
@@ -114,3 +116,5 @@ inline std::vector<std::int32_t> at_rows(const std::vector<std::int32_t>& all, c
         mine.push_back(all[std::size_t(rows[i])]);
     return mine;
 }
+
+} // namespace layer_cases

@@ -3,6 +3,8 @@
 
 #include <optional>
 
+namespace attention_test {
+
 using namespace random_cases;
 using namespace ring_cases;
 
@@ -117,3 +119,5 @@ TEST(random, attention_forward_and_backward_equal_the_reference) {
         a.draw.coin() ? check<float>(a) : check<double>(a);
     });
 }
+
+} // namespace attention_test

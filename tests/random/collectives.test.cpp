@@ -1,6 +1,8 @@
 #include "comm/values.hpp"
 #include "random/draw.hpp"
 
+namespace collectives_test {
+
 using namespace random_cases;
 
 namespace {
@@ -77,3 +79,5 @@ void check(Draw draw) {
 TEST(random, collectives_in_flight_together_equal_plain_loops) {
     for_each_case([](Index number) { check(Draw(number, 4)); });
 }
+
+} // namespace collectives_test

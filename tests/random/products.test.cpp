@@ -3,6 +3,9 @@
 
 #include <reigen/matmul/matmul.hpp>
 
+namespace products_test {
+
+using namespace dense_products;
 using namespace random_cases;
 
 namespace {
@@ -137,3 +140,5 @@ TEST(random, products_equal_plain_loops_bit_for_bit) {
         p.draw.coin() ? check_one<float>(p) : check_one<double>(p);
     });
 }
+
+} // namespace products_test

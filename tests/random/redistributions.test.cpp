@@ -3,6 +3,8 @@
 
 #include <reigen/layout/redistribute.hpp>
 
+namespace redistributions_test {
+
 using namespace random_cases;
 
 namespace {
@@ -51,3 +53,5 @@ TEST(random, redistributions_hold_the_same_matrix_there_and_back) {
             from, [&]<Placement From>() { Placements::with(to, [&]<Placement To>() { check<From, To>(draw); }); });
     });
 }
+
+} // namespace redistributions_test

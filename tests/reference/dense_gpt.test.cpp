@@ -6,6 +6,8 @@
 
 #include <random>
 
+namespace dense_gpt_test {
+
 namespace {
 
 using namespace reference;
@@ -113,3 +115,5 @@ TEST(dense_gpt, scores_depend_on_the_distance_of_two_positions_only) {
 }
 
 } // namespace
+
+} // namespace dense_gpt_test
