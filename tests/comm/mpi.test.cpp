@@ -126,6 +126,16 @@ TEST(mpi, what_cannot_be_a_communicator_is_refused) {
     meet();
 }
 
+TEST(mpi, a_communicator_may_go_before_its_messages_are_taken) {
+    for (const Index count : {1, 1 << 20}) {
+        const Communicator ranks = mpi_communicator(MPI_COMM_WORLD);
+        if (ranks.size() > 1)
+            static_cast<void>(ranks.start_send(reigen::Buffer<float>::zeros(count), (ranks.rank() + 1) % ranks.size()));
+        meet();
+    }
+    meet();
+}
+
 TEST(mpi, many_communicators_come_and_go) {
     const Communicator ranks = mpi_communicator(MPI_COMM_WORLD);
     ranks.set_deadline(30);

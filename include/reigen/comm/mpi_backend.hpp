@@ -19,16 +19,10 @@ struct MpiOptions {
 /// Ranks as processes under MPI. Collectives are the schedules over MPI's messages, so their sums keep rank order.
 class MpiBackend final : public Backend {
   public:
-    /// Takes `comm` over: it is freed with this object, unless MPI has ended before.
+    /// Takes `comm` over.
     MpiBackend(MPI_Comm comm, MpiOptions options) : comm_(comm), options_(options) {
-        detail::mpi_check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-        detail::mpi_check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
-        detail::mpi_check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
-    }
-
-    ~MpiBackend() override {
-        if (detail::mpi_is_alive())
-            MPI_Comm_free(&comm_); // only marks it, in every implementation known to us: nobody is waited for
+        detail::mpi_check(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
+        detail::mpi_check(MPI_Comm_size(comm, &size_), "MPI_Comm_size");
     }
 
     int rank() const override { return rank_; }
@@ -37,7 +31,7 @@ class MpiBackend final : public Backend {
     int origin(int rank) const override {
         MPI_Group group = MPI_GROUP_NULL;
         MPI_Group world = MPI_GROUP_NULL;
-        MPI_Comm_group(comm_, &group);
+        MPI_Comm_group(comm_.get(), &group);
         MPI_Comm_group(MPI_COMM_WORLD, &world);
         int number = rank;
         MPI_Group_translate_ranks(group, 1, &rank, world, &number);
@@ -55,12 +49,12 @@ class MpiBackend final : public Backend {
     std::shared_ptr<Backend> split(int color, std::span<const int> members) override {
         const int position = int(std::ranges::find(members, rank_) - members.begin());
         MPI_Comm part = MPI_COMM_NULL;
-        detail::mpi_check(MPI_Comm_split(comm_, color, position, &part), "MPI_Comm_split");
+        detail::mpi_check(MPI_Comm_split(comm_.get(), color, position, &part), "MPI_Comm_split");
         return std::make_shared<MpiBackend>(part, options_);
     }
 
   private:
-    MPI_Comm comm_;
+    detail::MpiComm comm_;
     MpiOptions options_;
     int rank_ = 0;
     int size_ = 1;

@@ -2,7 +2,7 @@
 
 #include <reigen/comm/backend.hpp>
 #include <reigen/comm/lines.hpp>
-#include <reigen/comm/mpi_call.hpp>
+#include <reigen/comm/mpi_comm.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -16,12 +16,26 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
 /// element type travels, also those MPI has no name for.
 class MpiMessage : public Message {
   public:
-    explicit MpiMessage(const Operation& operation) : operation_(operation) {}
+    MpiMessage(MpiComm& comm, const Operation& operation) : comm_(comm), operation_(operation) {}
+
+    ~MpiMessage() override {
+        if (!complete_)
+            comm_.lose_order();
+    }
+
+    bool advance() final {
+        complete_ = complete_ || advance_blocks();
+        return complete_;
+    }
 
     std::string waits_for() const override { return concat("rank ", operation_.peer, " in ", to_string(operation_)); }
 
   protected:
+    /// Moves its blocks; true once they are complete.
+    virtual bool advance_blocks() = 0;
+
     const Operation& operation() const { return operation_; }
+    MPI_Comm comm() const { return comm_.get(); }
 
     /// What MPI returned; an error is thrown as what it means for this message.
     void check(int code) const {
@@ -61,24 +75,27 @@ class MpiMessage : public Message {
     MPI_Request& add_request() { return requests_.emplace_back(MPI_REQUEST_NULL); }
 
   private:
+    MpiComm& comm_;
     Operation operation_;
+    bool complete_ = false;
     std::vector<MPI_Request> requests_;
     std::vector<MPI_Status> statuses_;
 };
 
 class MpiSend final : public MpiMessage {
   public:
-    MpiSend(MPI_Comm comm, Index block_bytes, const Operation& send) : MpiMessage(send) {
+    MpiSend(MpiComm& comm, Index block_bytes, const Operation& send) : MpiMessage(comm, send) {
         const Index bytes = send.in_size * size_of(send.type);
         for (Index first = 0; first == 0 || first < bytes; first += block_bytes)
             check(MPI_Isend(send.in + first, int(std::min(block_bytes, bytes - first)), MPI_BYTE, send.peer, send.tag,
-                            comm, &add_request()));
+                            this->comm(), &add_request()));
     }
-
-    bool advance() override { return requests_complete(); }
 
     /// A send cannot be relied on to be cancelled.
     bool revoke() noexcept override { return !mpi_is_alive() || requests_gone(); }
+
+  private:
+    bool advance_blocks() override { return requests_complete(); }
 };
 
 /// It gives MPI its memory only when a message of the right size has come: Open MPI 4.1 writes behind the end of memory
@@ -86,19 +103,12 @@ class MpiSend final : public MpiMessage {
 class MpiReceive final : public MpiMessage {
   public:
     /// `lines`: of all receives on `comm`.
-    MpiReceive(MPI_Comm comm, Index block_bytes, const Operation& receive, Lines& lines)
-        : MpiMessage(receive), comm_(comm), block_bytes_(block_bytes), lines_(lines) {
+    MpiReceive(MpiComm& comm, Index block_bytes, const Operation& receive, Lines& lines)
+        : MpiMessage(comm, receive), block_bytes_(block_bytes), lines_(lines) {
         lines_.join(receive, this);
     }
 
     ~MpiReceive() override { leave_line(); }
-
-    bool advance() override {
-        if (in_line_ && lines_.is_first(operation(), this))
-            while (in_line_ && take_block()) {
-            }
-        return !in_line_ && requests_complete();
-    }
 
     bool revoke() noexcept override {
         leave_line();
@@ -106,12 +116,19 @@ class MpiReceive final : public MpiMessage {
     }
 
   private:
+    bool advance_blocks() override {
+        if (in_line_ && lines_.is_first(operation(), this))
+            while (in_line_ && take_block()) {
+            }
+        return !in_line_ && requests_complete();
+    }
+
     /// Takes the next block if it has come.
     bool take_block() {
         int here = 0;
         MPI_Message message = MPI_MESSAGE_NULL;
         MPI_Status status;
-        check(MPI_Improbe(operation().peer, operation().tag, comm_, &here, &message, &status));
+        check(MPI_Improbe(operation().peer, operation().tag, comm(), &here, &message, &status));
         if (here == 0)
             return false;
         int sent = 0;
@@ -139,7 +156,6 @@ class MpiReceive final : public MpiMessage {
             lines_.leave(this);
     }
 
-    MPI_Comm comm_;
     Index block_bytes_;
     Lines& lines_;
     bool in_line_ = true;

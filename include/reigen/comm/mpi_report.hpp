@@ -1,6 +1,6 @@
 #pragma once
 
-#include <reigen/comm/mpi_call.hpp>
+#include <reigen/comm/mpi_comm.hpp>
 #include <reigen/comm/registry.hpp>
 
 #include <chrono>
@@ -41,21 +41,14 @@ class MpiReport {
   public:
     /// Collective over the world.
     MpiReport() {
-        mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
-        mpi_check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-        MPI_Comm_rank(comm_, &rank_);
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
         int size = 1;
-        MPI_Comm_size(comm_, &size);
+        MPI_Comm_size(MPI_COMM_WORLD, &size);
         heard_.assign(std::size_t(size), Ending::unknown);
     }
 
     MpiReport(const MpiReport&) = delete;
     MpiReport& operator=(const MpiReport&) = delete;
-
-    ~MpiReport() {
-        if (mpi_is_alive())
-            MPI_Comm_free(&comm_);
-    }
 
     /// What a rank that has returned does while it waits for the others: it tells those who fail that it has.
     void answer() {
@@ -93,6 +86,12 @@ class MpiReport {
     }
 
   private:
+    static MPI_Comm duplicate_of_world() {
+        MPI_Comm duplicate = MPI_COMM_NULL;
+        mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &duplicate), "MPI_Comm_dup");
+        return duplicate;
+    }
+
     int size() const { return int(heard_.size()); }
 
     /// Seconds to listen. Ranks that time out together do so half a second apart, as `Task::end` has it, and one that
@@ -106,7 +105,7 @@ class MpiReport {
     void tell(int peer, Ending ending) {
         static constexpr int words[] = {int(Ending::cause), int(Ending::symptom), int(Ending::returned)};
         MPI_Request request = MPI_REQUEST_NULL;
-        if (MPI_Isend(&words[int(ending)], 1, MPI_INT, peer, 0, comm_, &request) == MPI_SUCCESS)
+        if (MPI_Isend(&words[int(ending)], 1, MPI_INT, peer, 0, comm_.get(), &request) == MPI_SUCCESS)
             MPI_Request_free(&request);
     }
 
@@ -116,10 +115,10 @@ class MpiReport {
         for (;;) {
             int here = 0;
             MPI_Status status;
-            if (MPI_Iprobe(MPI_ANY_SOURCE, 0, comm_, &here, &status) != MPI_SUCCESS || here == 0)
+            if (MPI_Iprobe(MPI_ANY_SOURCE, 0, comm_.get(), &here, &status) != MPI_SUCCESS || here == 0)
                 return news;
             int ending = 0;
-            if (MPI_Recv(&ending, 1, MPI_INT, status.MPI_SOURCE, 0, comm_, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            if (MPI_Recv(&ending, 1, MPI_INT, status.MPI_SOURCE, 0, comm_.get(), MPI_STATUS_IGNORE) != MPI_SUCCESS)
                 return news;
             heard_[std::size_t(status.MPI_SOURCE)] = Ending(ending);
             news.push_back(status.MPI_SOURCE);
@@ -163,7 +162,7 @@ class MpiReport {
                       count == 1 ? " has " : " have ", did);
     }
 
-    MPI_Comm comm_ = MPI_COMM_NULL;
+    MpiComm comm_{duplicate_of_world()};
     int rank_ = 0;
     std::vector<Ending> heard_; // of each rank
 };
