@@ -81,6 +81,8 @@ class MpiReport {
         std::fflush(stdout);
         std::fputs(concat("[rank ", rank, " of ", size, "] ", message, '\n').c_str(), stderr);
         std::fflush(stderr);
+        // MPICH's launcher, for one, does not read on in what a rank has written when that aborts.
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
         std::_Exit(EXIT_FAILURE);
     }
