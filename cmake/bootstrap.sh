@@ -13,6 +13,7 @@ packages_for() {
         examples) echo libcli11-dev ;;
         tests) echo libgtest-dev nlohmann-json3-dev ;;
         bench) echo libbenchmark-dev libcli11-dev ;;
+        python_packages) echo python3 python3-venv ;;
         checks)
             echo clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 shellcheck
             echo g++-aarch64-linux-gnu qemu-user googletest iproute2
@@ -30,6 +31,8 @@ is_installed() {
         cmake) command -v cmake ;;
         ninja-build) command -v ninja ;;
         openmpi-bin) command -v mpirun ;;
+        python3) command -v python3 ;;
+        python3-venv) python3 -c 'import ensurepip, venv' 2>&1 ;;
         *) [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ] ;;
     esac >/dev/null
 }
