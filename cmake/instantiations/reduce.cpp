@@ -1,1 +1,1 @@
-#include <reigen/comm/reduce.hpp>
+#include <reigen/comm/collectives/reduce.hpp>

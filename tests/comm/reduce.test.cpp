@@ -1,4 +1,4 @@
-#include <reigen/comm/reduce.hpp>
+#include <reigen/comm/collectives/reduce.hpp>
 
 #include "comm/values.hpp"
 

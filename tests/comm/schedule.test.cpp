@@ -1,6 +1,6 @@
 #include "comm/schedule_world.hpp"
 
-#include <reigen/comm/operation.hpp>
+#include <reigen/comm/backend/operation.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <reigen/comm/schedule.hpp>
+#include <reigen/comm/collectives/schedule.hpp>
 
 #include <cstdint>
 #include <deque>

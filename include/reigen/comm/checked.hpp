@@ -1,7 +1,8 @@
 #pragma once
 
-#include <reigen/comm/roll_call.hpp>
-#include <reigen/comm/wrapper.hpp>
+#include <reigen/comm/backend/wrapper.hpp>
+#include <reigen/comm/checked/roll_call.hpp>
+#include <reigen/comm/communicator.hpp>
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,17 +1,16 @@
 #pragma once
 
-#include <reigen/comm/backend.hpp>
-#include <reigen/comm/claim.hpp>
+#include <reigen/comm/backend/backend.hpp>
+#include <reigen/comm/backend/self.hpp>
+#include <reigen/comm/communicator/field.hpp>
+#include <reigen/comm/communicator/pending.hpp>
+#include <reigen/comm/communicator/registry.hpp>
 #include <reigen/comm/deadline.hpp>
-#include <reigen/comm/pending.hpp>
-#include <reigen/comm/registry.hpp>
-#include <reigen/comm/self.hpp>
 #include <reigen/core/buffer.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
-
 #include <memory>
 #include <ranges>
 #include <span>
@@ -30,8 +29,7 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 ///
 /// Collective  the calls documented as such are made by every rank of the group, in the same order, with matching sizes
 /// Order       sums are taken in rank order, ((x_0 + x_1) + x_2) + ..., whatever the size, the backend or the timing,
-/// so
-///             they are bit-identical on every rank and in every run; bfloat16 is summed in float and rounded once
+///             so they are bit-identical on every rank and in every run; bfloat16 is summed in float and rounded once
 /// Throws      ArgumentError, ShapeError before any message, for what the calling rank can see to be wrong;
 ///             TimeoutError after `deadline()` seconds of waiting; PeerError where another rank failed or left;
 ///             ShapeError for messages of unlike sizes; CommunicationError from the transport, and once the

@@ -1,10 +1,11 @@
 #pragma once
 
-#include <reigen/comm/fault_plan.hpp>
-#include <reigen/comm/faulty_acknowledged.hpp>
-#include <reigen/comm/faulty_blocks.hpp>
-#include <reigen/comm/faulty_message.hpp>
-#include <reigen/comm/wrapper.hpp>
+#include <reigen/comm/backend/wrapper.hpp>
+#include <reigen/comm/communicator.hpp>
+#include <reigen/comm/faulty/acknowledged.hpp>
+#include <reigen/comm/faulty/blocks.hpp>
+#include <reigen/comm/faulty/message.hpp>
+#include <reigen/comm/faulty/plan.hpp>
 
 #include <memory>
 #include <span>

@@ -2,5 +2,5 @@
 
 // Everything of the communication floor that needs MPI.
 
-#include <reigen/comm/mpi_backend.hpp>
-#include <reigen/comm/mpi_main.hpp>
+#include <reigen/comm/mpi/backend.hpp>
+#include <reigen/comm/mpi/main.hpp>

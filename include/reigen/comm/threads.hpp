@@ -2,7 +2,7 @@
 
 #include <reigen/comm/checked.hpp>
 #include <reigen/comm/launcher.hpp>
-#include <reigen/comm/thread_backend.hpp>
+#include <reigen/comm/threads/backend.hpp>
 
 #include <chrono>
 #include <condition_variable>

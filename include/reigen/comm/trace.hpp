@@ -1,8 +1,8 @@
 #pragma once
 
-#include <reigen/comm/trace_json.hpp>
-#include <reigen/comm/trace_summing.hpp>
-#include <reigen/comm/traced.hpp>
+#include <reigen/comm/trace/json.hpp>
+#include <reigen/comm/trace/summing.hpp>
+#include <reigen/comm/trace/traced.hpp>
 
 #include <fstream>
 #include <memory>

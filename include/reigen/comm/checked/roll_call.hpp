@@ -1,0 +1,207 @@
+#pragma once
+
+#include <reigen/comm/backend/backend.hpp>
+#include <reigen/comm/checked/claim.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
+
+/// Carries the claims of all communicators that come from one: from each rank in the order in which it made them, so
+/// that a rank learns of a peer that is busy elsewhere. Its messages meet no others and are not counted as traffic.
+class RollCall {
+  public:
+    /// `backend`: a group of its own.
+    explicit RollCall(std::shared_ptr<Backend> backend)
+        : backend_(std::move(backend)), peers_(std::size_t(backend_->size())) {}
+
+    RollCall(const RollCall&) = delete;
+    RollCall& operator=(const RollCall&) = delete;
+
+    ~RollCall() {
+        for (Peer& peer : peers_)
+            if (peer.receive && !peer.receive->revoke())
+                keep_for_ever(peer); // the transport may still write there
+    }
+
+    /// The number of this rank's next collective in a group.
+    std::uint64_t begin(std::uint64_t group) { return begun_[group]++; }
+
+    std::unique_ptr<Message> send(const ClaimRecord& record, int peer) {
+        Operation operation = message(Call::send, peer);
+        operation.in = reinterpret_cast<const std::byte*>(&record);
+        operation.in_size = sizeof record;
+        return backend_->start_message(operation);
+    }
+
+    /// A peer's claim of one round, if it has come. Listens only where it has not: the peer may be gone by now.
+    std::optional<ClaimRecord> take(int peer_rank, std::uint64_t group, std::uint64_t round) {
+        if (auto found = take_from_inbox(peer_rank, group, round))
+            return found;
+        listen(peer_rank);
+        return take_from_inbox(peer_rank, group, round);
+    }
+
+    /// The claim that holds a peer up until this rank begins a collective elsewhere, if it has come. A rank that itself
+    /// waits for that peer alone then waits for ever.
+    const ClaimRecord* held_up_elsewhere(int peer_rank) const {
+        for (const ClaimRecord& record : peers_[std::size_t(peer_rank)].inbox) {
+            const auto begun = begun_.find(record.group);
+            if (record.blocks != 0 && (begun == begun_.end() || begun->second <= record.round / 2))
+                return &record;
+        }
+        return nullptr;
+    }
+
+  private:
+    struct Peer {
+        std::unique_ptr<Message> receive;
+        std::unique_ptr<ClaimRecord> arriving;
+        std::deque<ClaimRecord> inbox;
+    };
+
+    static Operation message(Call call, int peer) {
+        Operation operation;
+        operation.call = call;
+        operation.peer = peer;
+        return operation;
+    }
+
+    std::optional<ClaimRecord> take_from_inbox(int peer_rank, std::uint64_t group, std::uint64_t round) {
+        auto& inbox = peers_[std::size_t(peer_rank)].inbox;
+        const auto record = std::ranges::find_if(
+            inbox, [&](const ClaimRecord& claim) { return claim.group == group && claim.round == round; });
+        if (record == inbox.end())
+            return std::nullopt;
+        const ClaimRecord found = *record;
+        inbox.erase(record);
+        return found;
+    }
+
+    void listen(int peer_rank) {
+        Peer& peer = peers_[std::size_t(peer_rank)];
+        if (!peer.receive) {
+            peer.arriving = std::make_unique<ClaimRecord>();
+            Operation operation = message(Call::receive, peer_rank);
+            operation.out = reinterpret_cast<std::byte*>(peer.arriving.get());
+            operation.out_size = sizeof *peer.arriving;
+            peer.receive = backend_->start_message(operation);
+        }
+        if (!peer.receive->advance())
+            return;
+        peer.inbox.push_back(*peer.arriving);
+        peer.receive.reset();
+    }
+
+    static void keep_for_ever(Peer& peer) {
+        static std::mutex& mutex = *new std::mutex;
+        static auto& kept = *new std::vector<Peer>;
+        const std::lock_guard lock(mutex);
+        kept.push_back(std::move(peer));
+    }
+
+    std::shared_ptr<Backend> backend_;
+    std::vector<Peer> peers_;
+    std::map<std::uint64_t, std::uint64_t> begun_; // collectives of this rank in each group
+};
+
+/// One exchange of claims between all ranks of a group: the same list on every rank, or `DisagreementError` where a
+/// peer waits for this rank elsewhere.
+class RollCallRound {
+  public:
+    /// `round`: twice the number of the collective in its group, and one more for its second round.
+    RollCallRound(std::shared_ptr<RollCall> roll_call, std::uint64_t group, std::uint64_t round,
+                  std::span<const int> members, int rank)
+        : roll_call_(std::move(roll_call)),
+          group_(group),
+          round_(round),
+          members_(members.begin(), members.end()),
+          rank_(rank),
+          claims_(members.size()) {}
+
+    /// The claim may differ for each member.
+    template <class RecordFor>
+    void start(const RecordFor& record_for, bool blocks) {
+
+        sent_.reserve(members_.size());
+        for (int member = 0; member < int(members_.size()); ++member) {
+            ClaimRecord& record = sent_.emplace_back(record_for(member));
+            record.group = group_;
+            record.round = round_;
+            record.blocks = blocks ? 1 : 0;
+            if (member == rank_)
+                claims_[std::size_t(member)] = record;
+            else
+                sends_.push_back(roll_call_->send(record, members_[std::size_t(member)]));
+        }
+        blocks_ = blocks;
+    }
+
+    /// Whether all claims are here and nobody reads this rank's any more.
+    bool advance() {
+        bool all = true;
+        for (std::size_t member = 0; member < members_.size(); ++member)
+            all = received(member) && all;
+        bool sent = true;
+        for (const auto& send : sends_)
+            sent = send->advance() && sent;
+        if (sent && !crossing_.empty())
+            throw DisagreementError(crossing_);
+        return all && sent;
+    }
+
+    bool revoke() noexcept {
+        bool all = true;
+        for (const auto& send : sends_)
+            all = send->revoke() && all;
+        return all;
+    }
+
+    /// Of each member, once complete.
+    const ClaimRecord& claim(int member) const { return *claims_[std::size_t(member)]; }
+
+    std::string missing() const {
+        std::string text;
+        for (std::size_t member = 0; member < members_.size(); ++member)
+            if (!claims_[member])
+                text += concat(text.empty() ? "rank " : ", rank ", member);
+        return text.empty() ? "a rank that has not yet read what this one calls" : text;
+    }
+
+  private:
+    bool received(std::size_t member) {
+        std::optional<ClaimRecord>& claim = claims_[member];
+        if (!claim)
+            claim = roll_call_->take(members_[member], group_, round_);
+        if (claim)
+            return true;
+        if (const ClaimRecord* const elsewhere = blocks_ ? roll_call_->held_up_elsewhere(members_[member]) : nullptr)
+            crossing_ =
+                concat("rank ", rank_, " calls ", sent_[std::size_t(rank_)].text, " in a group of ", members_.size(),
+                       ", but rank ", member, " of it waits for this one in another group, in ", elsewhere->text);
+        return false;
+    }
+
+    std::shared_ptr<RollCall> roll_call_;
+    std::uint64_t group_;
+    std::uint64_t round_;
+    std::vector<int> members_; // by their rank in the roll call
+    int rank_;
+    bool blocks_ = false;
+    std::vector<ClaimRecord> sent_;
+    std::vector<std::unique_ptr<Message>> sends_;
+    std::vector<std::optional<ClaimRecord>> claims_;
+    std::string crossing_; // told once the others know of this rank's claim, so that they find the same
+};
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET::detail

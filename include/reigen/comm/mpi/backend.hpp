@@ -1,0 +1,102 @@
+#pragma once
+
+#include <reigen/comm/checked.hpp>
+#include <reigen/comm/launcher.hpp>
+#include <reigen/comm/mpi/call.hpp>
+#include <reigen/comm/mpi/message.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <span>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+struct MpiOptions {
+    Index block_bytes = Index(1) << 30; // longest message given to MPI at once; at most INT_MAX, and equal on all ranks
+};
+
+/// Ranks as processes under MPI. Collectives are the schedules over MPI's messages, so their sums keep rank order.
+class MpiBackend final : public Backend {
+  public:
+    /// Takes `comm` over.
+    MpiBackend(MPI_Comm comm, MpiOptions options) : comm_(comm), options_(options) {
+        detail::mpi_check(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
+        detail::mpi_check(MPI_Comm_size(comm, &size_), "MPI_Comm_size");
+    }
+
+    int rank() const override { return rank_; }
+    int size() const override { return size_; }
+
+    int origin(int rank) const override {
+        MPI_Group group = MPI_GROUP_NULL;
+        MPI_Group world = MPI_GROUP_NULL;
+        MPI_Comm_group(comm_.get(), &group);
+        MPI_Comm_group(MPI_COMM_WORLD, &world);
+        int number = rank;
+        MPI_Group_translate_ranks(group, 1, &rank, world, &number);
+        MPI_Group_free(&group);
+        MPI_Group_free(&world);
+        return number;
+    }
+
+    std::unique_ptr<Message> start_message(const Operation& operation) override {
+        if (operation.call == Call::send)
+            return std::make_unique<detail::MpiSend>(comm_, options_.block_bytes, operation);
+        return std::make_unique<detail::MpiReceive>(comm_, options_.block_bytes, operation, receives_);
+    }
+
+    std::shared_ptr<Backend> split(int color, std::span<const int> members) override {
+        const int position = int(std::ranges::find(members, rank_) - members.begin());
+        MPI_Comm part = MPI_COMM_NULL;
+        detail::mpi_check(MPI_Comm_split(comm_.get(), color, position, &part), "MPI_Comm_split");
+        return std::make_shared<MpiBackend>(part, options_);
+    }
+
+  private:
+    detail::MpiComm comm_;
+    MpiOptions options_;
+    int rank_ = 0;
+    int size_ = 1;
+    detail::Lines receives_;
+};
+
+namespace detail {
+
+/// `check_launcher` for this MPI's world.
+inline void check_world() {
+    int size = 1;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    check_launcher(size);
+}
+
+} // namespace detail
+
+/// The ranks of an MPI communicator, for a program that owns MPI: any communicator, world or not.
+///
+/// It is duplicated, so no message of ours meets one of the host's, and errors come back as exceptions on the duplicate
+/// alone; the host's communicator and its error handler stay as they are. Collective over `comm`.
+///
+/// MPI must be initialised, with MPI_THREAD_FUNNELED where the program has threads, and this must be called, as all
+/// calls on the communicator, on the thread that initialised it. Handles may outlive MPI_Finalize; operations may not.
+inline Communicator mpi_communicator(MPI_Comm comm, MpiOptions options = {}) {
+    require(detail::mpi_is_alive(), "mpi_communicator: MPI is not initialised, or finalised already");
+    detail::check_world();
+    require(comm != MPI_COMM_NULL, "mpi_communicator: MPI_COMM_NULL; this rank is not in the group");
+    require(options.block_bytes >= 1 && options.block_bytes <= std::numeric_limits<int>::max(),
+            "mpi_communicator: blocks of ", options.block_bytes, " bytes; want 1 to ", std::numeric_limits<int>::max());
+    int between_groups = 0;
+    int level = MPI_THREAD_SINGLE;
+    int main_thread = 1;
+    MPI_Comm_test_inter(comm, &between_groups);
+    MPI_Query_thread(&level);
+    MPI_Is_thread_main(&main_thread);
+    require(between_groups == 0, "mpi_communicator: an inter-communicator has no common ranks; merge it first");
+    require(main_thread != 0 || level >= MPI_THREAD_SERIALIZED, "mpi_communicator: MPI was initialised for calls from ",
+            "its main thread only (thread level below MPI_THREAD_SERIALIZED), and this is another thread");
+    MPI_Comm duplicate = MPI_COMM_NULL;
+    detail::mpi_check(MPI_Comm_dup(comm, &duplicate), "MPI_Comm_dup");
+    return Communicator(detail::as_environment_says(std::make_shared<MpiBackend>(duplicate, options)));
+}
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET

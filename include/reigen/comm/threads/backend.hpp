@@ -1,0 +1,233 @@
+#pragma once
+
+#include <reigen/comm/collectives/execution.hpp>
+#include <reigen/comm/threads/mailbox.hpp>
+
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+namespace detail {
+
+/// The threads of one `run_threads`: who has left, and the first failure.
+class Crew {
+  public:
+    explicit Crew(int size) : left_(std::size_t(size)) {}
+
+    int size() const { return int(left_.size()); }
+
+    void leave(int rank) { left_[std::size_t(rank)].store(true, std::memory_order_release); }
+    bool has_left(int rank) const { return left_[std::size_t(rank)].load(std::memory_order_acquire); }
+
+    /// Keeps the first failure; everybody who waits for anything hears of it.
+    void fail(int rank, std::exception_ptr exception, const std::string& message) {
+        const std::lock_guard lock(mutex_);
+        if (exception_)
+            return;
+        exception_ = std::move(exception);
+        reason_ = concat("rank ", rank, " failed: ", message);
+        failed_.store(true, std::memory_order_release);
+    }
+
+    bool failed() const { return failed_.load(std::memory_order_acquire); }
+
+    std::string reason() const {
+        const std::lock_guard lock(mutex_);
+        return reason_;
+    }
+
+    std::exception_ptr exception() const {
+        const std::lock_guard lock(mutex_);
+        return exception_;
+    }
+
+  private:
+    std::vector<std::atomic<bool>> left_;
+    std::atomic<bool> failed_ = false;
+    mutable std::mutex mutex_;
+    std::exception_ptr exception_;
+    std::string reason_;
+};
+
+/// What the ranks of one group of threads share: a mailbox for each ordered pair.
+class ThreadHub {
+  public:
+    ThreadHub(std::shared_ptr<Crew> crew, std::vector<int> crew_ranks)
+        : crew_(std::move(crew)), crew_ranks_(std::move(crew_ranks)), boxes_(crew_ranks_.size() * crew_ranks_.size()) {}
+
+    int size() const { return int(crew_ranks_.size()); }
+    int crew_rank(int rank) const { return crew_ranks_[std::size_t(rank)]; }
+    const Crew& crew() const { return *crew_; }
+    Mailbox& box(int from, int to) { return boxes_[std::size_t(from) * crew_ranks_.size() + std::size_t(to)]; }
+
+    /// The group that the `order`-th split makes of these members; the first to come makes it, the last takes it away.
+    std::shared_ptr<ThreadHub> child(int order, int color, std::span<const int> members) {
+        const std::lock_guard lock(mutex_);
+        Child& child = children_[{order, color}];
+        if (!child.hub) {
+            std::vector<int> ranks;
+            for (const int member : members)
+                ranks.push_back(crew_rank(member));
+            child.hub = std::make_shared<ThreadHub>(crew_, std::move(ranks));
+        }
+        const auto hub = child.hub;
+        if (++child.taken == int(members.size()))
+            children_.erase({order, color});
+        return hub;
+    }
+
+  private:
+    struct Child {
+        std::shared_ptr<ThreadHub> hub;
+        int taken = 0;
+    };
+
+    std::shared_ptr<Crew> crew_;
+    std::vector<int> crew_ranks_;
+    std::vector<Mailbox> boxes_;
+    std::mutex mutex_;
+    std::map<std::pair<int, int>, Child> children_;
+};
+
+/// Either side of a delivery.
+class ThreadMessage final : public Message {
+  public:
+    ThreadMessage(std::shared_ptr<ThreadHub> hub, int rank, const Operation& operation)
+        : hub_(std::move(hub)), operation_(operation), box_(box(*hub_, rank, operation)) {
+        const Index width = size_of(operation.type);
+        delivery_ = operation.call == Call::send ? box_.offer(operation.in, operation.in_size * width, operation.tag)
+                                                 : box_.await(operation.out_size * width, operation.tag);
+    }
+
+    ~ThreadMessage() override { revoke(); }
+
+    bool advance() override {
+        const bool gone = peer_is_gone();
+        switch (delivery_->state.load(std::memory_order_acquire)) {
+        case State::matched:
+            if (operation_.call == Call::send)
+                break;
+            if (!operation_.lend)
+                read();
+            return true;
+        case State::taken:
+            return true;
+        case State::mismatched:
+            throw ShapeError(mismatch());
+        case State::revoked:
+            throw_peer_error();
+        case State::reading:
+            return false;
+        case State::offered:
+        case State::awaited:
+            break;
+        }
+        if (gone)
+            throw_peer_error();
+        return false;
+    }
+
+    bool revoke() noexcept override {
+        if (reading_)
+            give_back();
+        if (delivery_->state.load(std::memory_order_acquire) != State::taken)
+            box_.withdraw(delivery_);
+        return true;
+    }
+
+    std::string waits_for() const override { return concat("rank ", operation_.peer, " in ", to_string(operation_)); }
+
+    const std::byte* borrow() override {
+        reading_ = delivery_->swap_state(State::matched, State::reading);
+        if (!reading_)
+            throw_peer_error();
+        return delivery_->data;
+    }
+
+    void give_back() noexcept override {
+        reading_ = false;
+        delivery_->state.store(State::taken, std::memory_order_release);
+    }
+
+  private:
+    using State = Delivery::State;
+
+    static Mailbox& box(ThreadHub& hub, int rank, const Operation& operation) {
+        return operation.call == Call::send ? hub.box(rank, operation.peer) : hub.box(operation.peer, rank);
+    }
+
+    void read() {
+        const std::byte* const data = borrow();
+        if (operation_.out_size > 0)
+            std::memcpy(operation_.out, data, std::size_t(delivery_->wanted_bytes));
+        give_back();
+    }
+
+    std::string mismatch() const {
+        const bool send = operation_.call == Call::send;
+        return concat(to_string(operation_), send ? " to" : " from", " rank ", operation_.peer, ": ",
+                      delivery_->sent_bytes, " bytes are sent, ", delivery_->wanted_bytes, " are expected");
+    }
+
+    /// Asked for before the delivery's state is looked at: what a rank did before it left is then seen.
+    bool peer_is_gone() const {
+        const Crew& crew = hub_->crew();
+        return crew.has_left(hub_->crew_rank(operation_.peer)) || crew.failed();
+    }
+
+    /// Numbers ranks as `run_threads` does where it tells of the world, which may be others than this group's.
+    [[noreturn]] void throw_peer_error() const {
+        const Crew& crew = hub_->crew();
+        const int peer = hub_->crew_rank(operation_.peer);
+        std::string reason = concat("rank ", operation_.peer, " has given up");
+        if (crew.failed())
+            reason = crew.reason();
+        else if (crew.has_left(peer))
+            reason = concat("rank ", peer, " of ", crew.size(), " has returned");
+        throw PeerError(concat("waiting for ", waits_for(), ": ", reason));
+    }
+
+    std::shared_ptr<ThreadHub> hub_;
+    Operation operation_;
+    Mailbox& box_;
+    std::shared_ptr<Delivery> delivery_;
+    bool reading_ = false;
+};
+
+} // namespace detail
+
+/// Ranks as threads of one process: a receiver copies, or adds, straight from the sender's memory.
+class ThreadBackend final : public Backend {
+  public:
+    ThreadBackend(std::shared_ptr<detail::ThreadHub> hub, int rank) : hub_(std::move(hub)), rank_(rank) {}
+
+    int rank() const override { return rank_; }
+    int size() const override { return hub_->size(); }
+    int origin(int rank) const override { return hub_->crew_rank(rank); }
+    bool lends(int) const override { return true; }
+
+    std::unique_ptr<Message> start_message(const Operation& operation) override {
+        return std::make_unique<detail::ThreadMessage>(hub_, rank_, operation);
+    }
+
+    std::shared_ptr<Backend> split(int color, std::span<const int> members) override {
+        const auto self = std::find(members.begin(), members.end(), rank_);
+        return std::make_shared<ThreadBackend>(hub_->child(splits_++, color, members), int(self - members.begin()));
+    }
+
+  private:
+    std::shared_ptr<detail::ThreadHub> hub_;
+    int rank_;
+    int splits_ = 0;
+};
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET

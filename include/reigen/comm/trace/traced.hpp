@@ -1,0 +1,218 @@
+#pragma once
+
+#include <reigen/comm/backend/wrapper.hpp>
+#include <reigen/comm/trace/recorder.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+namespace detail {
+
+/// The event of one operation, from its start to its end, however it ends.
+class TracedEvent {
+  public:
+    TracedEvent(std::shared_ptr<TraceRecorder> recorder, TraceEvent event)
+        : recorder_(std::move(recorder)), row_(event.row), event_(recorder_->add(event)) {}
+    ~TracedEvent() { end(true); }
+    TracedEvent(const TracedEvent&) = delete;
+    TracedEvent& operator=(const TracedEvent&) = delete;
+
+    /// Calls `advance`, whose messages belong to this event, and notes when it is complete.
+    template <class Advance>
+    bool watch(Advance advance) {
+        bool complete = false;
+        const auto before = recorder_->exchange_current({event_, row_});
+        try {
+            complete = advance();
+        } catch (...) {
+            recorder_->exchange_current(before);
+            end(true);
+            throw;
+        }
+        recorder_->exchange_current(before);
+        if (complete)
+            end(false);
+        else if (!posted_ && event_ >= 0)
+            recorder_->at(event_).posted = recorder_->now();
+        posted_ = true;
+        return complete;
+    }
+
+    void waiting(bool begins) noexcept {
+        if (event_ >= 0)
+            (begins ? recorder_->at(event_).wait_start : recorder_->at(event_).wait_end) = recorder_->now();
+    }
+
+    void end(bool failed) noexcept {
+        if (event_ < 0 || std::exchange(ended_, true))
+            return;
+        TraceEvent& event = recorder_->at(event_);
+        event.failed = failed;
+        event.end = recorder_->now();
+        if (!posted_)
+            event.posted = event.end;
+    }
+
+  private:
+    std::shared_ptr<TraceRecorder> recorder_;
+    int row_;
+    Index event_;
+    bool posted_ = false;
+    bool ended_ = false;
+};
+
+class TracedMessage final : public Message {
+  public:
+    template <class Start>
+    TracedMessage(std::shared_ptr<TraceRecorder> recorder, const TraceEvent& event, Start start)
+        : event_(std::move(recorder), event), inner_(start()) {}
+
+    bool advance() override {
+        return event_.watch([&] { return inner_->advance(); });
+    }
+    bool revoke() noexcept override {
+        event_.end(true);
+        return inner_->revoke();
+    }
+    void waiting(bool begins) noexcept override {
+        inner_->waiting(begins);
+        event_.waiting(begins);
+    }
+    std::string waits_for() const override { return inner_->waits_for(); }
+    const std::byte* borrow() override { return inner_->borrow(); }
+    void give_back() noexcept override { inner_->give_back(); }
+
+  private:
+    TracedEvent event_;
+    std::unique_ptr<Message> inner_;
+};
+
+class TracedCollective final : public Started {
+  public:
+    template <class Start>
+    TracedCollective(std::shared_ptr<TraceRecorder> recorder, const TraceEvent& event, Start start)
+        : event_(std::move(recorder), event), inner_(start()) {}
+
+    bool advance() override {
+        return event_.watch([&] { return inner_->advance(); });
+    }
+    bool revoke() noexcept override {
+        event_.end(true);
+        return inner_->revoke();
+    }
+    void waiting(bool begins) noexcept override {
+        inner_->waiting(begins);
+        event_.waiting(begins);
+    }
+    std::string waits_for() const override { return inner_->waits_for(); }
+
+  private:
+    TracedEvent event_;
+    std::unique_ptr<Started> inner_;
+};
+
+} // namespace detail
+
+/// Records every operation and the messages it is made of; see `Trace`.
+class Traced final : public Wrapper {
+  public:
+    Traced(std::shared_ptr<Backend> inner, std::shared_ptr<detail::TraceRecorder> recorder, detail::TraceGroup group)
+        : Wrapper(std::move(inner)),
+          recorder_(std::move(recorder)),
+          members_(group.members),
+          id_(group.id),
+          group_(recorder_->add_group(std::move(group))) {}
+
+    std::unique_ptr<Message> start_message(const Operation& operation) override {
+        return std::make_unique<detail::TracedMessage>(recorder_, message_event(operation),
+                                                       [&] { return inner().start_message(operation); });
+    }
+
+    std::unique_ptr<Started> start_collective(const Operation& operation) override {
+        Operation seen = operation;
+        if (seen.messages == nullptr)
+            seen.messages = this;
+        return std::make_unique<detail::TracedCollective>(recorder_, collective_event(operation),
+                                                          [&] { return inner().start_collective(seen); });
+    }
+
+    std::shared_ptr<Backend> split(int color, std::span<const int> members) override {
+        detail::TraceGroup part{detail::mixed(detail::mixed(id_, splits_++), std::uint64_t(color)), {}};
+        for (const int member : members)
+            part.members.push_back(members_[std::size_t(member)]);
+        return std::make_shared<Traced>(inner().split(color, members), recorder_, std::move(part));
+    }
+
+  private:
+    using Kind = detail::TraceEvent::Kind;
+
+    detail::TraceEvent event_of(const Operation& operation) const {
+        detail::TraceEvent event;
+        event.call = operation.call;
+        event.blocks = operation.blocks;
+        event.group = group_;
+        event.bytes = std::max(operation.in_size, operation.out_size) * size_of(operation.type);
+        event.start = recorder_->now();
+        return event;
+    }
+
+    int count(const Operation& operation) {
+        const int row = recorder_->row(false, operation.call, operation.group);
+        ++recorder_->row(row).count;
+        return row;
+    }
+
+    detail::TraceEvent collective_event(const Operation& operation) {
+        detail::TraceEvent event = event_of(operation);
+        event.number = collectives_++;
+        event.row = count(operation);
+        return event;
+    }
+
+    detail::TraceEvent message_event(const Operation& operation) {
+        detail::TraceEvent event = event_of(operation);
+        const auto collective = recorder_->current();
+        const bool nested = operation.part_of.has_value() && collective.row >= 0;
+        event.kind = nested ? Kind::nested : Kind::operation;
+        event.peer = members_[std::size_t(operation.peer)];
+        event.tag = operation.tag;
+        event.parent = nested ? collective.event : -1;
+        event.number = nested ? 0 : messages_[{operation.call, operation.peer, operation.tag}]++;
+        event.row = nested ? collective.row : count(operation);
+        if (operation.call == Call::send)
+            count_sent(event);
+        return event;
+    }
+
+    void count_sent(const detail::TraceEvent& event) {
+        detail::TraceRow& row = recorder_->row(event.row);
+        ++row.messages;
+        row.bytes += event.bytes;
+        if (event.parent < 0)
+            return;
+        detail::TraceEvent& collective = recorder_->at(event.parent);
+        ++collective.sent_messages;
+        collective.sent_bytes += event.bytes;
+    }
+
+    std::shared_ptr<detail::TraceRecorder> recorder_;
+    std::vector<int> members_;
+    std::uint64_t id_;
+    int group_;
+    std::uint64_t splits_ = 0;
+    Index collectives_ = 0;
+    std::map<std::tuple<Call, int, int>, Index> messages_; // started so far: call, other rank, tag
+};
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET
