@@ -72,7 +72,7 @@ void differentiate(const AttentionArguments<S, Where>& arguments, const Attentio
 /// queries stay. dq, dk and dv are overwritten; they may be column blocks of one packed matrix, but share no memory with
 /// what is read.
 ///
-/// Shapes      q, k, v as in the forward pass; out, lse its result; dout like out, dlse like lse;
+/// Shapes      q, k, v as in the forward pass; out, lse its result; dout a matrix like out, dlse like lse;
 ///             dq, dk, dv like q, k, v
 /// Cost        2 B Hq (3 d + 2 dv) flops for each pair of query and key, but for tiles that the mask hides. A rank sends
 ///             the same blocks as forward, and for each of them B S_j Hkv (d + dv) numbers of the accumulator type
@@ -89,6 +89,8 @@ void ring_attention_backward(
     const std::optional<ShardedView<const Accumulator<typename Q::Scalar>, Q::placement>>& dlse = {}) {
     using S = typename Q::Scalar;
     constexpr Placement Where = Q::placement;
+    static_assert(!detail::HeadsLike<Out> && !detail::HeadsLike<Lse> && !detail::HeadsLike<DOut>,
+                  "reigen: out, lse and dout are matrices as the forward pass gives them; pass x, not heads(x, ...)");
     static_assert(Where == K::placement && Where == V::placement && Where == placement_of<Out> &&
                       Where == placement_of<Lse> && Where == placement_of<DOut>,
                   "reigen: all arguments of the attention's backward need the placement of the queries");
