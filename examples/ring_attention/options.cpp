@@ -18,7 +18,7 @@ reigen::Mask Options::band() const {
 }
 
 void add_options(CLI::App& app, Options& options) {
-    using examples::at_least, examples::one_of;
+    using examples::at_least, examples::one_of, examples::seed;
     const auto number = [&](const char* name, Index& value, double least, const char* text) {
         app.add_option(name, value, text)->check(at_least(least))->capture_default_str();
     };
@@ -42,7 +42,7 @@ void add_options(CLI::App& app, Options& options) {
     app.add_flag("--backward", options.backward, "Gradients as well");
     app.add_flag("--no-reference", options.no_reference, "Leave out the comparison with the slow reference");
     app.add_option("--seed", options.seed, "Of the random queries, keys and values")
-        ->check(at_least(0))
+        ->check(seed())
         ->capture_default_str();
 }
 

@@ -3,7 +3,9 @@
 #include <reigen/core/error.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -36,6 +38,17 @@ CLI::Validator positive() {
 
 CLI::Validator between(double least, double most) {
     return number(concat("in ", least, " ... ", most), [=](double value) { return value >= least && value <= most; });
+}
+
+CLI::Validator seed() {
+    const auto check = [](std::string& text) {
+        std::uint64_t value = 0;
+        const char* const last = text.data() + text.size();
+        const auto [end, error] = std::from_chars(text.data(), last, value);
+        const bool fits = error == std::errc{} && end == last;
+        return fits ? std::string() : concat("want a whole number in 0 ... 2^64 - 1, not '", text, "'");
+    };
+    return CLI::Validator(check, "0 ... 2^64 - 1");
 }
 
 CLI::Validator one_of(std::vector<std::string> words) {

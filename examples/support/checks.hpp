@@ -16,6 +16,9 @@ CLI::Validator positive();
 /// Refuses what is no number between the two, both allowed.
 CLI::Validator between(double least, double most);
 
+/// Refuses what is not a whole number that 64 bits hold.
+CLI::Validator seed();
+
 /// Refuses every word but these.
 CLI::Validator one_of(std::vector<std::string> words);
 

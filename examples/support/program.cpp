@@ -32,10 +32,25 @@ int complain(const CLI::App& app, std::string message) {
     return usage_exit_code;
 }
 
+/// The words of the command line, the last first, as CLI11 wants them. `--name=` stands for an empty value; CLI11 would
+/// take the next word for it, and another option with that.
+std::vector<std::string> words_backwards(int argc, char** argv) {
+    std::vector<std::string> words;
+    for (int i = 1; i < argc; ++i) {
+        const std::string word = argv[i];
+        const bool without_value = word.starts_with("--") && word.size() > 3 && word.find('=') == word.size() - 1;
+        words.push_back(without_value ? word.substr(0, word.size() - 1) : word);
+        if (without_value)
+            words.emplace_back();
+    }
+    std::reverse(words.begin(), words.end());
+    return words;
+}
+
 /// The exit code with which the command line already ends the program, if it does.
 std::optional<int> parse(CLI::App& app, int argc, char** argv, bool prints) {
     try {
-        app.parse(argc, argv);
+        app.parse(words_backwards(argc, argv));
         return std::nullopt;
     } catch (const CLI::CallForHelp&) {
         if (prints)

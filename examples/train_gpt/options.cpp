@@ -14,6 +14,7 @@ using examples::at_least;
 using examples::between;
 using examples::one_of;
 using examples::positive;
+using examples::seed;
 using examples::too_many;
 using examples::UsageError;
 using reigen::concat;
@@ -72,7 +73,7 @@ void declare_training(CLI::App& app, Options& o) {
     group.value("--warm-up", o.warm_up, "Steps over which the learning rate rises")->check(at_least(0));
     group.value("--weight-decay", o.weight_decay, "AdamW's decay of the weight matrices")->check(at_least(0));
     group.value("--clip", o.clip, "Largest norm of the whole gradient; 0 is no limit")->check(at_least(0));
-    group.value("--seed", o.seed, "Decides initial weights, batches, dropout and the sample")->check(at_least(0));
+    group.value("--seed", o.seed, "Decides initial weights, batches, dropout and the sample")->check(seed());
 }
 
 void declare_results(CLI::App& app, Options& o) {

@@ -105,14 +105,15 @@ int run(const Options& options, const reigen::Communicator& world) {
     AuditedRun audit(options, out);
     const auto losses = train(*training, options, Progress(out, examples::terminal_columns(world)), audit, csv);
 
-    if (csv.is_open() && !csv)
+    const bool csv_failed = csv.is_open() && !csv;
+    if (csv_failed)
         out << "csv         " << options.csv << " is not complete: writing to it failed\n";
     out << examples::memory_report(world);
     report_held_out(out, *training, corpus);
     if (options.sample > 0)
         print_sample(out, *training, options, corpus);
     const bool verified = !options.verify || agrees_with_one_rank(out, losses, one_rank, options);
-    return verified && audit.passed() ? 0 : 1;
+    return verified && audit.passed() && !csv_failed ? 0 : 1;
 }
 
 } // namespace train_gpt

@@ -203,6 +203,25 @@ TEST(programs, train_gpt_names_the_text_that_no_right_opens) {
     expect_train_gpt_complains("--csv /", "cannot write /");
 }
 
+TEST(programs, an_option_with_an_empty_value_takes_no_other_for_it) {
+    expect_train_gpt_complains("--csv= --no-such-option", "--no-such-option");
+    expect_train_gpt_complains("--mesh= --ranks=0", "--ranks");
+    expect_train_gpt_complains("--steps=", "--steps");
+}
+
+TEST(programs, train_gpt_refuses_a_seed_of_more_than_64_bits) {
+    expect_train_gpt_complains("--seed 18446744073709551616", "2^64 - 1");
+    expect_train_gpt_complains("--seed -1", "2^64 - 1");
+    expect_train_gpt_complains("--seed 1.5", "2^64 - 1");
+}
+
+TEST(programs, a_csv_that_cannot_be_completed_gives_one) {
+    const Process process = run_command(train_gpt() + " --steps 1 --layers 1 --width 16 --heads 2 --kv-heads 1 "
+                                                      "--context 16 --sample 0 --csv /dev/full");
+    EXPECT_EQ(process.exit_code, 1) << process.err;
+    EXPECT_NE(process.out.find("not complete"), std::string::npos) << process.out;
+}
+
 TEST(programs, of_an_option_given_twice_the_last_counts) {
     expect_train_gpt_complains("--verify --ranks 2 --verify --ranks 3 --mesh tp=3 --mesh tp=2", "there are 3");
 }
