@@ -1,128 +1,18 @@
 #pragma once
 
 #include <reigen/comm/backend/wrapper.hpp>
-#include <reigen/comm/trace/recorder.hpp>
+#include <reigen/comm/trace/operation.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <span>
-#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
-
-namespace detail {
-
-/// The event of one operation, from its start to its end, however it ends.
-class TracedEvent {
-  public:
-    TracedEvent(std::shared_ptr<TraceRecorder> recorder, TraceEvent event)
-        : recorder_(std::move(recorder)), row_(event.row), event_(recorder_->add(event)) {}
-    ~TracedEvent() { end(true); }
-    TracedEvent(const TracedEvent&) = delete;
-    TracedEvent& operator=(const TracedEvent&) = delete;
-
-    /// Calls `advance`, whose messages belong to this event, and notes when it is complete.
-    template <class Advance>
-    bool watch(Advance advance) {
-        bool complete = false;
-        const auto before = recorder_->exchange_current({event_, row_});
-        try {
-            complete = advance();
-        } catch (...) {
-            recorder_->exchange_current(before);
-            end(true);
-            throw;
-        }
-        recorder_->exchange_current(before);
-        if (complete)
-            end(false);
-        else if (!posted_ && event_ >= 0)
-            recorder_->at(event_).posted = recorder_->now();
-        posted_ = true;
-        return complete;
-    }
-
-    void waiting(bool begins) noexcept {
-        if (event_ >= 0)
-            (begins ? recorder_->at(event_).wait_start : recorder_->at(event_).wait_end) = recorder_->now();
-    }
-
-    void end(bool failed) noexcept {
-        if (event_ < 0 || std::exchange(ended_, true))
-            return;
-        TraceEvent& event = recorder_->at(event_);
-        event.failed = failed;
-        event.end = recorder_->now();
-        if (!posted_)
-            event.posted = event.end;
-    }
-
-  private:
-    std::shared_ptr<TraceRecorder> recorder_;
-    int row_;
-    Index event_;
-    bool posted_ = false;
-    bool ended_ = false;
-};
-
-class TracedMessage final : public Message {
-  public:
-    template <class Start>
-    TracedMessage(std::shared_ptr<TraceRecorder> recorder, const TraceEvent& event, Start start)
-        : event_(std::move(recorder), event), inner_(start()) {}
-
-    bool advance() override {
-        return event_.watch([&] { return inner_->advance(); });
-    }
-    bool revoke() noexcept override {
-        event_.end(true);
-        return inner_->revoke();
-    }
-    void waiting(bool begins) noexcept override {
-        inner_->waiting(begins);
-        event_.waiting(begins);
-    }
-    std::string waits_for() const override { return inner_->waits_for(); }
-    const std::byte* borrow() override { return inner_->borrow(); }
-    void give_back() noexcept override { inner_->give_back(); }
-
-  private:
-    TracedEvent event_;
-    std::unique_ptr<Message> inner_;
-};
-
-class TracedCollective final : public Started {
-  public:
-    template <class Start>
-    TracedCollective(std::shared_ptr<TraceRecorder> recorder, const TraceEvent& event, Start start)
-        : event_(std::move(recorder), event), inner_(start()) {}
-
-    bool advance() override {
-        return event_.watch([&] { return inner_->advance(); });
-    }
-    bool revoke() noexcept override {
-        event_.end(true);
-        return inner_->revoke();
-    }
-    void waiting(bool begins) noexcept override {
-        inner_->waiting(begins);
-        event_.waiting(begins);
-    }
-    std::string waits_for() const override { return inner_->waits_for(); }
-
-  private:
-    TracedEvent event_;
-    std::unique_ptr<Started> inner_;
-};
-
-} // namespace detail
 
 /// Records every operation and the messages it is made of; see `Trace`.
 class Traced final : public Wrapper {
