@@ -2,6 +2,7 @@
 
 #include <split_matrix/picture.hpp>
 
+#include <reigen/comm/texts.hpp>
 #include <reigen/layout/ledger.hpp>
 #include <reigen/matmul/matmul.hpp>
 
@@ -26,31 +27,13 @@ std::string ranks_of(const Mesh& mesh) {
     return concat(mesh.size(tp), mesh.size(tp) == 1 ? " rank" : " ranks");
 }
 
-/// What each rank says, on every rank.
-std::vector<std::string> texts_of_ranks(const Communicator& world, const std::string& mine) {
-    std::vector<Index> sizes(std::size_t(world.size()));
-    world.all_gather(std::vector<Index>{Index(mine.size())}, sizes);
-    Index total = 0;
-    for (const Index size : sizes)
-        total += size;
-    std::vector<std::uint8_t> all(static_cast<std::size_t>(total));
-    world.all_gather(std::vector<std::uint8_t>(mine.begin(), mine.end()), all, sizes);
-    std::vector<std::string> texts;
-    auto next = all.begin();
-    for (const Index size : sizes) {
-        texts.emplace_back(next, next + size);
-        next += size;
-    }
-    return texts;
-}
-
 /// One line a rank: its factors and their product; below a line, what becomes of all of them.
 template <ShardedLike X, ShardedLike W, ShardedLike Y>
 void show_work(const X& x, const W& w, const Y& y, const std::string& together, const Matrix& result,
                std::ostream& out) {
     const Communicator& world = x.mesh().world();
-    const auto factors = texts_of_ranks(world, on_one_line(x.local()) + ' ' + on_one_line(w.local()) + " = ");
-    const auto products = texts_of_ranks(world, on_one_line(y.local()));
+    const auto factors = all_gather_texts(world, on_one_line(x.local()) + ' ' + on_one_line(w.local()) + " = ");
+    const auto products = all_gather_texts(world, on_one_line(y.local()));
     std::size_t width = 0;
     for (const std::string& text : factors)
         width = std::max(width, text.size());

@@ -23,6 +23,7 @@
 #include <reigen/comm/launcher.hpp>
 #include <reigen/comm/matrix.hpp>
 #include <reigen/comm/mesh.hpp>
+#include <reigen/comm/texts.hpp>
 #include <reigen/comm/threads.hpp>
 #include <reigen/comm/trace.hpp>
 

@@ -2,6 +2,7 @@
 
 #include <reigen/comm/checked.hpp>
 #include <reigen/comm/mesh.hpp>
+#include <reigen/comm/texts.hpp>
 
 #include <gtest/gtest.h>
 
@@ -30,13 +31,9 @@ std::string disagreement_of(const std::function<void()>& call) {
 
 /// That all ranks got one text, with these words in it; told over `world`, not over what failed.
 void expect_same_text(const Communicator& world, const std::string& text, const std::vector<std::string>& words) {
-    std::vector<Index> sizes(std::size_t(world.size()));
-    world.all_gather(std::vector<Index>{Index(text.size())}, sizes);
-    std::string all(std::size_t(reigen::detail::sum_of(sizes)), ' ');
-    world.all_gather(text, all, sizes);
-    const auto starts = reigen::detail::starts_of(sizes);
-    for (std::size_t r = 0; r < sizes.size(); ++r)
-        EXPECT_EQ(all.substr(std::size_t(starts[r]), std::size_t(sizes[r])), text) << "on rank " << r;
+    const auto texts = reigen::all_gather_texts(world, text);
+    for (std::size_t r = 0; r < texts.size(); ++r)
+        EXPECT_EQ(texts[r], text) << "on rank " << r;
     for (const std::string& word : words)
         EXPECT_NE(text.find(word), std::string::npos) << '"' << word << "\" is not in: " << text;
 }

@@ -1,6 +1,6 @@
+#include "comm/trace/support.hpp"
 #include "nn/support.hpp"
 
-#include <reigen/comm/trace.hpp>
 #include <reigen/nn/mlp.hpp>
 
 namespace mlp_trace_test {
@@ -19,8 +19,7 @@ const Sequences sequences{2, 5, SequenceLayout::contiguous};
 constexpr Index elements = 10 * width;
 
 TraceCost cost(const TraceSummary& summary, const char* operation, int rank) {
-    const auto* const row = summary.find(operation, "tp");
-    return row != nullptr ? row->ranks[std::size_t(rank)] : TraceCost{};
+    return trace_cases::cost(summary, operation, "tp", rank);
 }
 
 void expect_cost(const TraceCost& got, const TraceCost& want, const char* what) {

@@ -1,5 +1,6 @@
 #include "support/faults.hpp"
 
+#include <reigen/comm/texts.hpp>
 #include <reigen/mpi.hpp>
 
 #include <gtest/gtest.h>
@@ -61,17 +62,12 @@ FailureList& install_listeners(int rank) {
 }
 
 void print_failures_of_others(const reigen::Communicator& world, const std::string& mine) {
-    std::vector<reigen::Index> sizes(std::size_t(world.size()));
-    world.all_gather(std::vector<reigen::Index>{reigen::Index(mine.size())}, sizes);
-    std::string all(std::size_t(reigen::detail::sum_of(sizes)), ' ');
-    world.all_gather(mine, all, sizes);
+    const auto texts = reigen::all_gather_texts(world, mine);
     if (world.rank() != 0)
         return;
-    const auto starts = reigen::detail::starts_of(sizes);
-    for (std::size_t r = 1; r < sizes.size(); ++r)
-        if (sizes[r] > 0)
-            std::printf("[rank %zu of %d] failed:\n%s", r, world.size(),
-                        all.substr(std::size_t(starts[r]), std::size_t(sizes[r])).c_str());
+    for (std::size_t r = 1; r < texts.size(); ++r)
+        if (!texts[r].empty())
+            std::printf("[rank %zu of %d] failed:\n%s", r, world.size(), texts[r].c_str());
 }
 
 int run_tests(const reigen::Communicator& world) {

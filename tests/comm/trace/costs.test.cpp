@@ -1,6 +1,4 @@
-#include "comm/values.hpp"
-
-#include <reigen/comm/trace.hpp>
+#include "comm/trace/support.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +6,8 @@
 
 namespace trace_costs_test {
 
+using namespace trace_cases;
 using reigen::Trace;
-using reigen::TraceCost;
 using reigen::Traffic;
 
 // What each rank sends in each collective, by the trace's counts, against the closed forms of the costs.
@@ -20,11 +18,9 @@ template <class Calls>
 Traffic sent_in(const Communicator& ranks, const char* operation, Calls calls) {
     const Trace trace(ranks);
     calls(trace.world());
-    const auto summary = trace.summary();
-    const auto* const row = summary.find(operation, "world");
-    const TraceCost cost = row != nullptr ? row->ranks[std::size_t(ranks.rank())] : TraceCost{};
-    EXPECT_EQ(cost.count, 1) << operation;
-    return {cost.messages, cost.bytes};
+    const TraceCost sent = cost(trace.summary(), operation, "world", ranks.rank());
+    EXPECT_EQ(sent.count, 1) << operation;
+    return {sent.messages, sent.bytes};
 }
 
 /// Elements of rank r where n are divided evenly, larger parts first.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reigen/comm/texts.hpp>
 #include <reigen/comm/trace/summary.hpp>
 #include <reigen/comm/trace/timeline.hpp>
 
@@ -17,21 +18,6 @@ namespace detail {
 
 inline double seconds_of(Index nanoseconds) {
     return 1e-9 * double(nanoseconds);
-}
-
-/// The texts of all ranks, in rank order. Collective.
-inline std::vector<std::string> gather_texts(const Communicator& ranks, const std::string& mine) {
-    std::vector<Index> sizes(std::size_t(ranks.size()));
-    ranks.all_gather(std::array<Index, 1>{Index(mine.size())}, sizes);
-    std::vector<std::uint8_t> all(std::size_t(sum_of(sizes)));
-    ranks.all_gather(std::vector<std::uint8_t>(mine.begin(), mine.end()), all, sizes);
-    std::vector<std::string> texts;
-    auto next = all.begin();
-    for (const Index size : sizes) {
-        texts.emplace_back(next, next + size);
-        next += size;
-    }
-    return texts;
 }
 
 /// Exact percentiles of values that lie on many ranks, of several lists at once, without bringing them together: the
@@ -101,7 +87,7 @@ class TraceSumming {
         std::string mine;
         for (const TraceRow& row : recorder_.rows())
             mine += counted(row.operation()) + counted(over(row));
-        const auto texts = gather_texts(ranks_, mine);
+        const auto texts = all_gather_texts(ranks_, mine);
         for (std::string_view text : texts)
             while (!text.empty()) {
                 const std::string operation = take_counted(text);
