@@ -5,13 +5,13 @@
 #include <support/trace_option.hpp>
 
 #include <reigen/comm/checked.hpp>
+#include <reigen/comm/launcher.hpp>
 #include <reigen/comm/threads.hpp>
 #ifdef REIGEN_EXAMPLES_WITH_MPI
 #include <reigen/comm/mpi.hpp>
 #endif
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -86,33 +86,6 @@ int run_on_threads(const CLI::App& app, int ranks, const RankBody& body) {
     return *std::max_element(codes.begin(), codes.end());
 }
 
-/// What a launcher tells each process it starts.
-struct Launcher {
-    const char* size_variable;
-    const char* rank_variable;
-
-    int size() const { return value_of(size_variable); }
-    int rank() const { return value_of(rank_variable); }
-
-  private:
-    static int value_of(const char* variable) {
-        const char* const value = std::getenv(variable);
-        return value != nullptr ? std::atoi(value) : 0;
-    }
-};
-
-/// The launcher that started this process, if one did: Open MPI's, one that speaks PMI, MVAPICH's, or Slurm's.
-std::optional<Launcher> launcher() {
-    constexpr Launcher known[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
-                                  {"PMI_SIZE", "PMI_RANK"},
-                                  {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
-                                  {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
-    for (const Launcher& candidate : known)
-        if (candidate.size() > 0)
-            return candidate;
-    return std::nullopt;
-}
-
 #ifdef REIGEN_EXAMPLES_WITH_MPI
 int run_on_launched_ranks(CLI::App& app, int argc, char** argv, const CLI::Option* ranks, const RankBody& body) {
     return reigen::mpi_main(argc, argv, [&](const reigen::Communicator& world) {
@@ -129,11 +102,11 @@ int run_on_launched_ranks(CLI::App& app, int argc, char** argv, const CLI::Optio
 }
 #else
 int run_on_launched_ranks(CLI::App& app, int argc, char** argv, const CLI::Option* ranks, const RankBody& body) {
-    if (launcher()->size() == 1) {
+    if (reigen::launcher()->size() == 1) {
         const auto early = parse(app, argc, argv, true);
         return early ? *early : run_on_threads(app, ranks->as<int>(), body);
     }
-    if (launcher()->rank() == 0)
+    if (reigen::launcher()->rank() == 0)
         complain(app, "built without MPI, so it cannot join the launcher's ranks: build it where an MPI is found, or "
                       "start it by itself with --ranks P");
     return usage_exit_code;
@@ -143,7 +116,7 @@ int run_on_launched_ranks(CLI::App& app, int argc, char** argv, const CLI::Optio
 } // namespace
 
 bool started_by_launcher() {
-    return launcher().has_value();
+    return reigen::launcher().has_value();
 }
 
 int run_program(CLI::App& app, int argc, char** argv, const RankBody& body) {
@@ -155,8 +128,7 @@ int run_program(CLI::App& app, int argc, char** argv, const RankBody& body) {
                                           ->capture_default_str();
     app.add_flag("--checked")
         ->description("Have the ranks compare what they call before each collective, so that a disagreement is an "
-                      "error on all of "
-                      "them");
+                      "error on all of them");
     TraceOption trace;
     trace.declare(app);
     app.formatter(std::make_shared<HelpFormat>());
@@ -164,7 +136,7 @@ int run_program(CLI::App& app, int argc, char** argv, const RankBody& body) {
         if (each->get_expected_max() <= 1)
             each->take_last(); // so that scripts can add to a command
     const RankBody traced = [&](const reigen::Communicator& world) { return trace.run(world, body); };
-    if (launcher())
+    if (reigen::launcher())
         return run_on_launched_ranks(app, argc, argv, option, traced);
     if (const auto early = parse(app, argc, argv, true))
         return *early;

@@ -4,28 +4,43 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <string>
+#include <optional>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
-namespace detail {
+/// What a launcher tells each process that it starts, in the environment.
+struct Launcher {
+    const char* size_variable = "";
+    const char* rank_variable = "";
 
-/// Processes that a launcher has promised, and the variable that says so.
-struct Promise {
-    int processes = 1;
-    const char* variable = "";
+    /// Processes of the job; 0 where this launcher started none.
+    int size() const { return value_of(size_variable); }
+
+    /// This process's number among them.
+    int rank() const { return value_of(rank_variable); }
+
+  private:
+    static int value_of(const char* variable) {
+        const char* const value = std::getenv(variable);
+        return value != nullptr ? std::atoi(value) : 0;
+    }
 };
 
-/// Reads the variables of Open MPI, of PMI (MPICH, Intel MPI), of MVAPICH and of a Slurm step.
-inline Promise promise_of_launcher() {
-    for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-        const char* const value = std::getenv(name);
-        const int promised = value != nullptr ? std::atoi(value) : 1;
-        if (promised > 1)
-            return {promised, name};
-    }
-    return {};
+/// The launcher that started this process, if one did: Open MPI's, one that speaks PMI (MPICH, Intel MPI), MVAPICH's,
+/// or a Slurm step; where one started another, the one that started several processes.
+inline std::optional<Launcher> launcher() {
+    constexpr Launcher known[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                  {"PMI_SIZE", "PMI_RANK"},
+                                  {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
+                                  {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
+    for (const int least : {2, 1})
+        for (const Launcher& candidate : known)
+            if (candidate.size() >= least)
+                return candidate;
+    return std::nullopt;
 }
+
+namespace detail {
 
 /// Whether this process has met the others of its job.
 inline std::atomic<bool> has_met_job = false;
@@ -42,8 +57,8 @@ inline void check_launcher(int world_size) {
         detail::has_met_job = true;
         return;
     }
-    const auto [promised, variable] = detail::promise_of_launcher();
-    require(promised <= 1, "the launcher started ", promised, " ranks (", variable,
+    const Launcher started_by = launcher().value_or(Launcher{});
+    require(started_by.size() <= 1, "the launcher started ", started_by.size(), " ranks (", started_by.size_variable,
             "), but each of them finds itself alone: is this program built with the launcher's MPI?");
 }
 
@@ -51,9 +66,9 @@ namespace detail {
 
 /// Refuses ranks as threads in one of several processes that know nothing of each other, for the same reason.
 inline void check_threads_under_launcher(int ranks) {
-    const auto [promised, variable] = promise_of_launcher();
-    require(promised <= 1 || has_met_job, "run_threads: the launcher started ", promised, " processes (", variable,
-            "), and each would run all ", ranks,
+    const Launcher started_by = launcher().value_or(Launcher{});
+    require(started_by.size() <= 1 || has_met_job, "run_threads: the launcher started ", started_by.size(),
+            " processes (", started_by.size_variable, "), and each would run all ", ranks,
             " ranks as threads by itself: start one process, use mpi_main, or set ThreadOptions::alone if it is meant");
 }
 
