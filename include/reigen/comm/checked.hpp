@@ -41,28 +41,17 @@ inline std::string who_says_what(const RollCallRound& round, int size) {
 ///     claims -> (all_to_all: verdicts on the pairs' parts) -> the operation itself
 class CheckedCollective final : public Started {
   public:
-    struct Group {
-        std::shared_ptr<RollCall> roll_call;
-        std::uint64_t id;
-        std::span<const int> members;
-        int rank;
-        Backend* backend;
-        std::uint64_t number; // of the collective in its group
-    };
-
-    CheckedCollective(const Group& group, const Operation& operation)
-        : roll_call_(group.roll_call),
-          id_(group.id),
-          members_(group.members.begin(), group.members.end()),
-          rank_(group.rank),
-          number_(group.number),
-          backend_(*group.backend),
+    /// `group` and `backend` outlive it. `number`: of the collective in its group.
+    CheckedCollective(const RollCallGroup& group, Backend& backend, std::uint64_t number, const Operation& operation)
+        : group_(group),
+          number_(number),
+          backend_(backend),
           operation_(operation),
           claim_(claim_of(operation)),
           parts_(operation.parts.begin(), operation.parts.end()),
           in_parts_(operation.in_parts.begin(), operation.in_parts.end()),
-          claims_(round(0)),
-          verdicts_(round(1)) {
+          claims_(group, 2 * number),
+          verdicts_(group, 2 * number + 1) {
         operation_.parts = parts_;
         operation_.in_parts = in_parts_;
         claims_.start([this](int member) { return record_for(member); }, operation.blocks);
@@ -103,10 +92,6 @@ class CheckedCollective final : public Started {
   private:
     enum class Stage : std::uint8_t { claims, verdicts, operation };
 
-    RollCallRound round(int second) const {
-        return {roll_call_, id_, 2 * number_ + std::uint64_t(second), members_, rank_};
-    }
-
     ClaimRecord record_for(int member) const {
         ClaimRecord record = ClaimRecord::of(claim_);
         if (operation_.call == Call::all_to_all) {
@@ -118,9 +103,9 @@ class CheckedCollective final : public Started {
 
     /// What this rank finds of the parts that it exchanges with each other one.
     std::string verdict() const {
-        for (int member = 0; member < int(members_.size()); ++member) {
+        for (int member = 0; member < group_.size(); ++member) {
             const Index takes = in_parts_[std::size_t(member)];
-            const auto gives = member == rank_ ? takes : claims_.claim(member).gives;
+            const auto gives = member == group_.rank ? takes : claims_.claim(member).gives;
             if (gives != takes)
                 return concat("takes ", takes, " elements from rank ", member, ", which gives ", gives);
         }
@@ -129,18 +114,15 @@ class CheckedCollective final : public Started {
 
     void compare(const RollCallRound& round, const char* verb) const {
         bool equal = true;
-        for (int member = 1; member < int(members_.size()); ++member)
+        for (int member = 1; member < group_.size(); ++member)
             equal = equal && round.claim(member).hash == round.claim(0).hash;
         if (!equal)
             throw DisagreementError(concat("the ranks ", verb, " different things, in collective ", number_,
-                                           " of this group of ", members_.size(), ": ",
-                                           who_says_what(round, int(members_.size()))));
+                                           " of this group of ", group_.size(), ": ",
+                                           who_says_what(round, group_.size())));
     }
 
-    std::shared_ptr<RollCall> roll_call_;
-    std::uint64_t id_;
-    std::vector<int> members_;
-    int rank_;
+    const RollCallGroup& group_;
     std::uint64_t number_;
     Backend& backend_;
     Operation operation_;
@@ -161,34 +143,31 @@ class Checked final : public Wrapper {
     /// `roll_call`: a group of the same ranks for messages of this object's own.
     Checked(std::shared_ptr<Backend> inner, std::shared_ptr<Backend> roll_call)
         : Wrapper(std::move(inner)),
-          roll_call_(std::make_shared<detail::RollCall>(std::move(roll_call))),
-          members_(std::size_t(size())) {
-        std::iota(members_.begin(), members_.end(), 0);
+          group_{std::make_shared<detail::RollCall>(std::move(roll_call)), std::vector<int>(std::size_t(size())),
+                 rank()} {
+        std::iota(group_.members.begin(), group_.members.end(), 0);
     }
 
     bool compares() const override { return true; }
 
     std::unique_ptr<Started> start_collective(const Operation& operation) override {
-        return std::make_unique<detail::CheckedCollective>(
-            detail::CheckedCollective::Group{roll_call_, id_, members_, rank(), &inner(), roll_call_->begin(id_)},
-            operation);
+        return std::make_unique<detail::CheckedCollective>(group_, inner(), group_.roll_call->begin(group_.id),
+                                                           operation);
     }
 
     std::shared_ptr<Backend> split(int color, std::span<const int> members) override {
-        const std::uint64_t id = (detail::Hash() << id_ << splits_++ << color).value();
+        const std::uint64_t id = (detail::Hash() << group_.id << splits_++ << color).value();
         return std::shared_ptr<Checked>(new Checked(inner().split(color, members), *this, members, id));
     }
 
   private:
     Checked(std::shared_ptr<Backend> inner, const Checked& parent, std::span<const int> members, std::uint64_t id)
-        : Wrapper(std::move(inner)), roll_call_(parent.roll_call_), id_(id) {
+        : Wrapper(std::move(inner)), group_{parent.group_.roll_call, {}, rank(), id} {
         for (const int member : members)
-            members_.push_back(parent.members_[std::size_t(member)]);
+            group_.members.push_back(parent.group_.members[std::size_t(member)]);
     }
 
-    std::shared_ptr<detail::RollCall> roll_call_;
-    std::vector<int> members_; // by their rank in the roll call
-    std::uint64_t id_ = 0;     // the same on all members
+    detail::RollCallGroup group_;
     std::uint64_t splits_ = 0;
 };
 

@@ -11,7 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -115,34 +115,37 @@ class RollCall {
     std::map<std::uint64_t, std::uint64_t> begun_; // collectives of this rank in each group
 };
 
+/// A group whose claims a roll call carries, and this rank's place in it.
+struct RollCallGroup {
+    std::shared_ptr<RollCall> roll_call;
+    std::vector<int> members; // by their rank in the roll call
+    int rank = 0;
+    std::uint64_t id = 0; // the same on all members
+
+    int size() const { return int(members.size()); }
+};
+
 /// One exchange of claims between all ranks of a group: the same list on every rank, or `DisagreementError` where a
 /// peer waits for this rank elsewhere.
 class RollCallRound {
   public:
-    /// `round`: twice the number of the collective in its group, and one more for its second round.
-    RollCallRound(std::shared_ptr<RollCall> roll_call, std::uint64_t group, std::uint64_t round,
-                  std::span<const int> members, int rank)
-        : roll_call_(std::move(roll_call)),
-          group_(group),
-          round_(round),
-          members_(members.begin(), members.end()),
-          rank_(rank),
-          claims_(members.size()) {}
+    /// `group` outlives it. `round`: twice the number of the collective in its group, and one more for its second round.
+    RollCallRound(const RollCallGroup& group, std::uint64_t round)
+        : group_(group), round_(round), claims_(group.members.size()) {}
 
     /// The claim may differ for each member.
     template <class RecordFor>
     void start(const RecordFor& record_for, bool blocks) {
-
-        sent_.reserve(members_.size());
-        for (int member = 0; member < int(members_.size()); ++member) {
+        sent_.reserve(group_.members.size());
+        for (int member = 0; member < group_.size(); ++member) {
             ClaimRecord& record = sent_.emplace_back(record_for(member));
-            record.group = group_;
+            record.group = group_.id;
             record.round = round_;
             record.blocks = blocks ? 1 : 0;
-            if (member == rank_)
+            if (member == group_.rank)
                 claims_[std::size_t(member)] = record;
             else
-                sends_.push_back(roll_call_->send(record, members_[std::size_t(member)]));
+                sends_.push_back(group_.roll_call->send(record, group_.members[std::size_t(member)]));
         }
         blocks_ = blocks;
     }
@@ -150,7 +153,7 @@ class RollCallRound {
     /// Whether all claims are here and nobody reads this rank's any more.
     bool advance() {
         bool all = true;
-        for (std::size_t member = 0; member < members_.size(); ++member)
+        for (std::size_t member = 0; member < claims_.size(); ++member)
             all = received(member) && all;
         bool sent = true;
         for (const auto& send : sends_)
@@ -172,7 +175,7 @@ class RollCallRound {
 
     std::string missing() const {
         std::string text;
-        for (std::size_t member = 0; member < members_.size(); ++member)
+        for (std::size_t member = 0; member < claims_.size(); ++member)
             if (!claims_[member])
                 text += concat(text.empty() ? "rank " : ", rank ", member);
         return text.empty() ? "a rank that has not yet read what this one calls" : text;
@@ -180,23 +183,22 @@ class RollCallRound {
 
   private:
     bool received(std::size_t member) {
+        RollCall& roll_call = *group_.roll_call;
+        const int peer = group_.members[member];
         std::optional<ClaimRecord>& claim = claims_[member];
         if (!claim)
-            claim = roll_call_->take(members_[member], group_, round_);
+            claim = roll_call.take(peer, group_.id, round_);
         if (claim)
             return true;
-        if (const ClaimRecord* const elsewhere = blocks_ ? roll_call_->held_up_elsewhere(members_[member]) : nullptr)
-            crossing_ =
-                concat("rank ", rank_, " calls ", sent_[std::size_t(rank_)].text, " in a group of ", members_.size(),
-                       ", but rank ", member, " of it waits for this one in another group, in ", elsewhere->text);
+        if (const ClaimRecord* const elsewhere = blocks_ ? roll_call.held_up_elsewhere(peer) : nullptr)
+            crossing_ = concat("rank ", group_.rank, " calls ", sent_[std::size_t(group_.rank)].text, " in a group of ",
+                               group_.size(), ", but rank ", member, " of it waits for this one in another group, in ",
+                               elsewhere->text);
         return false;
     }
 
-    std::shared_ptr<RollCall> roll_call_;
-    std::uint64_t group_;
+    const RollCallGroup& group_;
     std::uint64_t round_;
-    std::vector<int> members_; // by their rank in the roll call
-    int rank_;
     bool blocks_ = false;
     std::vector<ClaimRecord> sent_;
     std::vector<std::unique_ptr<Message>> sends_;
