@@ -118,9 +118,10 @@ void compare_query(AuditTally& tally, const ReferenceQuery& reference, const Out
 
 } // namespace detail
 
-/// Recomputes some rows of `auto [out, lse] = ring_attention(q, k, v, options)` in double over the ranks of the ring, in all
-/// their heads, and says how far output and lse are from them. The lse's error is taken over 1 + |lse|.
+/// Recomputes some rows of `auto [out, lse] = ring_attention(q, k, v, options)` in double over the ranks of the ring,
+/// in all their heads, and says how far output and lse are from them. The lse's error is taken over 1 + |lse|.
 ///
+/// Shapes      q, k, v, out, lse as for `ring_attention`
 /// Cost        4 K Nk Hq d flops in double over the ranks for K rows; three all-reduces for each of them
 /// Collective  over the whole mesh
 /// Throws      ShapeError, ArgumentError on every rank before any message

@@ -3,9 +3,9 @@
 #include <reigen/layout/audit.hpp>
 #include <reigen/matmul/checks.hpp>
 
-#include <optional>
-#include <span>
+#include <cmath>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
