@@ -1,5 +1,6 @@
 #pragma once
 
+#include "support/words.hpp"
 #include "support/worlds.hpp"
 
 #include <reigen/core/random.hpp>
@@ -88,15 +89,4 @@ reigen::Buffer<T> buffer_of(const std::vector<T>& values) {
 template <class T>
 std::vector<T> vector_of(const reigen::Buffer<T>& buffer) {
     return {buffer.begin(), buffer.end()};
-}
-
-/// What an exception of this type says, or "" where there is none.
-template <class Exception, class Call>
-std::string words_of(Call call) {
-    try {
-        call();
-    } catch (const Exception& error) {
-        return error.what();
-    }
-    return "";
 }

@@ -1,3 +1,5 @@
+#include "support/words.hpp"
+
 #include <train_gpt/corpus.hpp>
 
 #include <support/program.hpp>
@@ -21,12 +23,7 @@ std::string temporary_file(const std::string& name, const std::string& content) 
 }
 
 std::string message_of(const std::string& path) {
-    try {
-        train_gpt::load_text(path);
-    } catch (const examples::UsageError& error) {
-        return error.what();
-    }
-    return "";
+    return words_of<examples::UsageError>([&] { train_gpt::load_text(path); });
 }
 
 } // namespace

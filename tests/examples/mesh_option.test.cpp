@@ -1,3 +1,5 @@
+#include "support/words.hpp"
+
 #include <support/mesh_option.hpp>
 
 #include <support/program.hpp>
@@ -14,12 +16,7 @@ std::string mesh(const std::string& text, int ranks) {
 }
 
 std::string complaint(const std::string& text, int ranks) {
-    try {
-        examples::mesh_axes(text, ranks);
-    } catch (const examples::UsageError& error) {
-        return error.what();
-    }
-    return "";
+    return words_of<examples::UsageError>([&] { examples::mesh_axes(text, ranks); });
 }
 
 } // namespace

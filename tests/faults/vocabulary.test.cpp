@@ -1,4 +1,5 @@
 #include "nn/support.hpp"
+#include "support/words.hpp"
 
 #include <reigen/nn/cross_entropy.hpp>
 #include <reigen/nn/embedding.hpp>
@@ -14,17 +15,6 @@ using namespace reigen;
 namespace {
 
 using Loss = VocabParallelCrossEntropy<double>;
-
-/// What the call throws as this exception, or "".
-template <class Exception, class Call>
-std::string words_of(Call call) {
-    try {
-        call();
-    } catch (const Exception& error) {
-        return error.what();
-    }
-    return "";
-}
 
 void on_token_meshes(const std::function<void(const Mesh&)>& body) {
     on_every_world([&](const Communicator& world) {

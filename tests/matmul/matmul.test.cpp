@@ -1,4 +1,5 @@
 #include "matmul/dense.hpp"
+#include "support/words.hpp"
 
 #include <reigen/layout/blocks.hpp>
 #include <reigen/layout/sum_overlaps.hpp>
@@ -236,23 +237,15 @@ TEST(matmul, takes_the_users_own_matrices_in_either_storage_order) {
 TEST(matmul, shapes_that_do_not_fit_throw_on_every_rank) {
     on_every_world([](const Communicator& world) {
         const Mesh mesh(world, {{Axes::tp, world.size()}});
-        const auto message = [](auto&& call) {
-            try {
-                call();
-            } catch (const ShapeError& error) {
-                return std::string(error.what());
-            }
-            return std::string("no error");
-        };
         const Sharded<double, split_cols(tp)> a(mesh, 4, 12);
         const Sharded<double, split_rows(tp)> b(mesh, 10, 8);
-        EXPECT_EQ(message([&] { matmul(a, b); }), "matmul: a is 4x12, b is 10x8");
+        EXPECT_EQ(words_of<ShapeError>([&] { matmul(a, b); }), "matmul: a is 4x12, b is 10x8");
         Sharded<double, partial(tp)> c(mesh, 4, 9);
         const Sharded<double, split_rows(tp)> fits(mesh, 12, 8);
-        EXPECT_EQ(message([&] { matmul_into(1, a, fits, 1, c); }), "matmul_into: a b is 4x8, c is 4x9");
+        EXPECT_EQ(words_of<ShapeError>([&] { matmul_into(1, a, fits, 1, c); }), "matmul_into: a b is 4x8, c is 4x9");
         if (world.size() == 2) {
             const Sharded<double, split_rows(tp)> other(mesh, Partition::of_sizes({5, 7}), 8);
-            EXPECT_EQ(message([&] { matmul(a, other); }),
+            EXPECT_EQ(words_of<ShapeError>([&] { matmul(a, other); }),
                       "matmul: a's columns and b's rows are divided differently, rank 0 holds 0-5 and 0-4; "
                       "redistribute one of them with the other's partition");
         }

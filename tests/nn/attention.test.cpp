@@ -1,5 +1,5 @@
+#include "reference/attention.hpp"
 #include "nn/differences.hpp"
-#include "reference/dense_gpt.hpp"
 
 #include <reigen/nn/attention.hpp>
 

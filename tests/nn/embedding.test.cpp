@@ -1,4 +1,5 @@
 #include "nn/support.hpp"
+#include "support/words.hpp"
 
 #include <reigen/nn/embedding.hpp>
 #include <reigen/nn/gradients.hpp>
@@ -129,13 +130,9 @@ TEST(embedding, ids_outside_the_vocabulary_throw_the_same_on_every_rank) {
     on_layer_meshes([](const Mesh& mesh) {
         VocabParallelEmbedding<float, residual_over_tp> embedding(mesh, "embedding", 4, 2, normal);
         const Pass pass{.sequences = {2, 2}};
-        std::string message;
-        try {
-            (void)embedding.forward(local_ids(mesh, {0, 4, 3, -1}, pass), pass);
-        } catch (const ArgumentError& error) {
-            message = error.what();
-        }
-        EXPECT_EQ(message, "embedding.weight: 2 ids of the batch are not in [0, 4)");
+        const auto ids = local_ids(mesh, {0, 4, 3, -1}, pass);
+        EXPECT_EQ(words_of<ArgumentError>([&] { (void)embedding.forward(ids, pass); }),
+                  "embedding.weight: 2 ids of the batch are not in [0, 4)");
     });
 }
 

@@ -1,5 +1,5 @@
 #include "nn/support.hpp"
-#include "reference/dense_gpt.hpp"
+#include "reference/activation.hpp"
 
 #include <reigen/nn/gradients.hpp>
 #include <reigen/nn/mlp.hpp>

@@ -1,5 +1,5 @@
+#include "reference/norm.hpp"
 #include "nn/support.hpp"
-#include "reference/dense_gpt.hpp"
 
 #include <reigen/nn/gradients.hpp>
 #include <reigen/nn/norm.hpp>

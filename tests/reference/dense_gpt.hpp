@@ -2,269 +2,29 @@
 
 // A GPT in double precision on one rank, with its gradients written by hand: what the whole-model tests compare with.
 //
-// It includes nothing of the library. Loops are plain and follow the formulas; nothing here is meant to be fast.
 // Token rows are batch-major: row = sequence * length + position. Weights are [in, out]. Fused projections hold their
 // parts one after the other: q | k | v in whole heads, and gate | up.
 
-#include <Eigen/Core>
+#include "reference/activation.hpp"
+#include "reference/attention.hpp"
+#include "reference/cross_entropy.hpp"
+#include "reference/gpt_config.hpp"
+#include "reference/norm.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
-#include <numbers>
-#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace reference {
 
-using Index = Eigen::Index;
-using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
 /// Parameters, or gradients, by name. Vectors are matrices of one row.
 using Tensors = std::map<std::string, Matrix>;
 
-struct GptConfig {
-    Index layers = 2;
-    Index width = 12;
-    Index heads = 4;
-    Index kv_heads = 2;
-    Index head_dim = 4;
-    Index hidden = 10;
-    Index vocabulary = 11;
-    bool swiglu = false;
-    bool rms_norm = false;
-    bool tied = false;
-    std::optional<Index> window = std::nullopt; // keys back, the query's own position not counted; none = plain causal
-    double norm_epsilon = 1e-5;
-    double rotary_base = 10000;
-    double smoothing = 0;
-    Index ignored_label = -100;
-};
-
 /// The factor by which dropout number `site` multiplies element (row, column): 0 or 1/(1-p).
 using DropoutFactor = std::function<double(Index site, Index row, Index column)>;
-
-// ---- products, in plain loops ----
-
-inline double dot(const double* a, const double* b, Index count) {
-    double sum = 0;
-    for (Index i = 0; i < count; ++i)
-        sum += a[i] * b[i];
-    return sum;
-}
-
-/// y += factor x
-inline void add_scaled(double factor, const double* x, double* y, Index count) {
-    for (Index i = 0; i < count; ++i)
-        y[i] += factor * x[i];
-}
-
-/// a b
-inline Matrix product(const Matrix& a, const Matrix& b) {
-    Matrix c = Matrix::Zero(a.rows(), b.cols());
-    for (Index i = 0; i < a.rows(); ++i)
-        for (Index k = 0; k < a.cols(); ++k)
-            add_scaled(a(i, k), &b(k, 0), &c(i, 0), b.cols());
-    return c;
-}
-
-/// c += a^T b
-inline void add_transposed_product(const Matrix& a, const Matrix& b, Matrix& c) {
-    for (Index k = 0; k < a.rows(); ++k)
-        for (Index i = 0; i < a.cols(); ++i)
-            add_scaled(a(k, i), &b(k, 0), &c(i, 0), b.cols());
-}
-
-// ---- normalisation: y = (x - mean) / sqrt(variance + epsilon) * scale + shift; RMS: no mean, no shift ----
-
-struct NormResult {
-    Matrix y, normalised;
-    std::vector<double> inverse_deviation;
-};
-
-inline NormResult norm_forward(const Matrix& x, const Matrix& scale, const Matrix* shift, double epsilon) {
-    NormResult result{Matrix(x.rows(), x.cols()), Matrix(x.rows(), x.cols()),
-                      std::vector<double>(std::size_t(x.rows()))};
-    for (Index i = 0; i < x.rows(); ++i) {
-        double mean = 0, variance = 0;
-        for (Index j = 0; j < x.cols() && shift; ++j)
-            mean += x(i, j) / double(x.cols());
-        for (Index j = 0; j < x.cols(); ++j)
-            variance += (x(i, j) - mean) * (x(i, j) - mean) / double(x.cols());
-        result.inverse_deviation[std::size_t(i)] = 1 / std::sqrt(variance + epsilon);
-        for (Index j = 0; j < x.cols(); ++j) {
-            result.normalised(i, j) = (x(i, j) - mean) * result.inverse_deviation[std::size_t(i)];
-            result.y(i, j) = result.normalised(i, j) * scale(0, j) + (shift ? (*shift)(0, j) : 0.0);
-        }
-    }
-    return result;
-}
-
-inline Matrix norm_backward(const NormResult& saved, const Matrix& scale, const Matrix& dy, Matrix& dscale,
-                            Matrix* dshift) {
-    Matrix dx(dy.rows(), dy.cols());
-    for (Index i = 0; i < dy.rows(); ++i) {
-        double mean_g = 0, mean_gn = 0; // of g = dy * scale, and of g times the normalised input
-        for (Index j = 0; j < dy.cols(); ++j) {
-            mean_g += dy(i, j) * scale(0, j) / double(dy.cols());
-            mean_gn += dy(i, j) * scale(0, j) * saved.normalised(i, j) / double(dy.cols());
-            dscale(0, j) += dy(i, j) * saved.normalised(i, j);
-            if (dshift)
-                (*dshift)(0, j) += dy(i, j);
-        }
-        for (Index j = 0; j < dy.cols(); ++j)
-            dx(i, j) = saved.inverse_deviation[std::size_t(i)] *
-                       (dy(i, j) * scale(0, j) - (dshift ? mean_g : 0.0) - saved.normalised(i, j) * mean_gn);
-    }
-    return dx;
-}
-
-// ---- activations ----
-
-/// The tanh form of GELU, and its derivative.
-inline double gelu(double x) {
-    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-}
-inline double gelu_slope(double x) {
-    const double c = std::sqrt(2 / std::numbers::pi);
-    const double t = std::tanh(c * (x + 0.044715 * x * x * x));
-    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x);
-}
-
-inline double silu(double x) {
-    return x / (1 + std::exp(-x));
-}
-inline double silu_slope(double x) {
-    const double s = 1 / (1 + std::exp(-x));
-    return s + x * s * (1 - s);
-}
-
-// ---- rotary positions: the pair (x_i, x_{i + d/2}) turns by position / base^(2i/d) ----
-
-/// Turns `heads` heads of `head_dim` columns from `first_column` on; backwards turns the other way.
-inline void rotate(Matrix& x, Index first_column, Index heads, const GptConfig& config, Index length, bool backwards) {
-    const Index half = config.head_dim / 2;
-    for (Index row = 0; row < x.rows(); ++row)
-        for (Index h = 0; h < heads; ++h)
-            for (Index i = 0; i < half; ++i) {
-                const double angle = double(row % length) *
-                                     std::pow(config.rotary_base, -2.0 * double(i) / double(config.head_dim)) *
-                                     (backwards ? -1 : 1);
-                double& a = x(row, first_column + h * config.head_dim + i);
-                double& b = x(row, first_column + h * config.head_dim + half + i);
-                const double a_before = a;
-                a = a * std::cos(angle) - b * std::sin(angle);
-                b = a_before * std::sin(angle) + b * std::cos(angle);
-            }
-}
-
-// ---- attention: causal, grouped heads, on rotated q | k | v ----
-
-inline bool sees(Index query, Index key, const GptConfig& config) {
-    return key <= query && (!config.window || key >= query - *config.window);
-}
-
-/// Calls what(first row of the sequence, query, head, q column, k column, v column) for each query of each head; the
-/// columns are the first of the head in q | k | v.
-template <class What>
-void for_each_head_and_query(const GptConfig& config, Index batch, Index length, What what) {
-    const Index group = config.heads / config.kv_heads;
-    for (Index b = 0; b < batch; ++b)
-        for (Index h = 0; h < config.heads; ++h)
-            for (Index q = 0; q < length; ++q) {
-                const Index k_column = (config.heads + h / group) * config.head_dim;
-                what(b * length, q, h, h * config.head_dim, k_column, k_column + config.kv_heads * config.head_dim);
-            }
-}
-
-struct AttentionResult {
-    Matrix out;
-    std::vector<Matrix> weights; // per query row, [heads, keys]: the softmax
-};
-
-inline AttentionResult attention_forward(const Matrix& qkv, const GptConfig& config, Index batch, Index length) {
-    AttentionResult result{Matrix::Zero(qkv.rows(), config.heads * config.head_dim),
-                           std::vector<Matrix>(std::size_t(qkv.rows()), Matrix::Zero(config.heads, length))};
-    const Index d = config.head_dim;
-    const double scale = 1 / std::sqrt(double(d));
-    for_each_head_and_query(config, batch, length, [&](Index first, Index q, Index h, Index qc, Index kc, Index vc) {
-        Matrix& weights = result.weights[std::size_t(first + q)];
-        double largest = -std::numeric_limits<double>::infinity(), sum = 0;
-        for (Index k = 0; k < length; ++k)
-            if (sees(q, k, config)) {
-                weights(h, k) = scale * dot(&qkv(first + q, qc), &qkv(first + k, kc), d);
-                largest = std::max(largest, weights(h, k));
-            }
-        for (Index k = 0; k < length; ++k) {
-            weights(h, k) = sees(q, k, config) ? std::exp(weights(h, k) - largest) : 0.0;
-            sum += weights(h, k);
-        }
-        for (Index k = 0; k < length; ++k) {
-            weights(h, k) /= sum;
-            add_scaled(weights(h, k), &qkv(first + k, vc), &result.out(first + q, qc), d);
-        }
-    });
-    return result;
-}
-
-inline Matrix attention_backward(const AttentionResult& saved, const Matrix& qkv, const Matrix& dout,
-                                 const GptConfig& config, Index batch, Index length) {
-    Matrix dqkv = Matrix::Zero(qkv.rows(), qkv.cols());
-    const Index d = config.head_dim;
-    const double scale = 1 / std::sqrt(double(d));
-    for_each_head_and_query(config, batch, length, [&](Index first, Index q, Index h, Index qc, Index kc, Index vc) {
-        const Matrix& weights = saved.weights[std::size_t(first + q)];
-        const double* dout_head = &dout(first + q, qc);
-        const double along = dot(dout_head, &saved.out(first + q, qc), d);
-        for (Index k = 0; k < length; ++k) {
-            const double p = weights(h, k);
-            const double ds = p * (dot(dout_head, &qkv(first + k, vc), d) - along) * scale;
-            add_scaled(p, dout_head, &dqkv(first + k, vc), d);
-            add_scaled(ds, &qkv(first + k, kc), &dqkv(first + q, qc), d);
-            add_scaled(ds, &qkv(first + q, qc), &dqkv(first + k, kc), d);
-        }
-    });
-    return dqkv;
-}
-
-// ---- cross entropy: the mean over labels that count ----
-
-struct LossResult {
-    double loss = 0;
-    Matrix dlogits; // of the mean
-};
-
-inline LossResult cross_entropy(const Matrix& logits, const std::vector<Index>& labels, double smoothing,
-                                Index ignored_label) {
-    LossResult result{0, Matrix::Zero(logits.rows(), logits.cols())};
-    const Index classes = logits.cols();
-    double counted = 0;
-    for (const Index label : labels)
-        counted += label != ignored_label;
-    for (Index i = 0; i < logits.rows(); ++i) {
-        const Index label = labels[std::size_t(i)];
-        if (label == ignored_label)
-            continue;
-        double largest = logits(i, 0), sum = 0;
-        for (Index j = 0; j < classes; ++j)
-            largest = std::max(largest, logits(i, j));
-        for (Index j = 0; j < classes; ++j)
-            sum += std::exp(logits(i, j) - largest);
-        const double lse = largest + std::log(sum);
-        for (Index j = 0; j < classes; ++j) {
-            const double wanted = j == label ? 1 - smoothing : smoothing / double(classes - 1);
-            result.loss += wanted * (lse - logits(i, j)) / counted;
-            result.dlogits(i, j) = (std::exp(logits(i, j) - lse) - wanted) / counted;
-        }
-    }
-    return result;
-}
-
-// ---- the model ----
 
 class DenseGpt {
   public:
