@@ -95,12 +95,7 @@ class ColumnParallelLinear {
         return dx.wait();
     }
 
-    std::vector<ParameterView<S>> parameters() {
-        std::vector<ParameterView<S>> list = {weight_.view()};
-        if (bias_)
-            list.push_back(bias_->view());
-        return list;
-    }
+    std::vector<ParameterView<S>> parameters() { return views_of(weight_, bias_); }
 
   private:
     Parameter<S, split_cols(tp), token_axes> weight_;
@@ -157,12 +152,7 @@ class RowParallelLinear {
         return input_gradient(whole, weight_.value());
     }
 
-    std::vector<ParameterView<S>> parameters() {
-        std::vector<ParameterView<S>> list = {weight_.view()};
-        if (bias_)
-            list.push_back(bias_->view());
-        return list;
-    }
+    std::vector<ParameterView<S>> parameters() { return views_of(weight_, bias_); }
 
   private:
     Parameter<S, split_rows(tp), token_axes> weight_;

@@ -70,12 +70,7 @@ class Norm {
         return dx;
     }
 
-    std::vector<ParameterView<S>> parameters() {
-        std::vector<ParameterView<S>> list = {scale_.view()};
-        if (shift_)
-            list.push_back(shift_->view());
-        return list;
-    }
+    std::vector<ParameterView<S>> parameters() { return views_of(scale_, shift_); }
 
   private:
     NormParameters<S> numbers() const {

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -76,6 +77,16 @@ class Parameter {
     Value value_;
     Gradient gradient_;
 };
+
+/// What a layer lists that has one parameter always and another one where it is wanted: weight and bias, scale and shift.
+template <class S, Placement Always, Axes AlwaysOver, Placement Wanted, Axes WantedOver>
+std::vector<ParameterView<S>> views_of(Parameter<S, Always, AlwaysOver>& always,
+                                       std::optional<Parameter<S, Wanted, WantedOver>>& where_wanted) {
+    std::vector<ParameterView<S>> views = {always.view()};
+    if (where_wanted)
+        views.push_back(where_wanted->view());
+    return views;
+}
 
 /// Lists one after the other.
 template <class S>
