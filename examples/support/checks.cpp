@@ -69,7 +69,9 @@ std::string too_many(const std::vector<NamedSize>& factors) {
         product *= factor.value;
         text += concat(text.empty() ? "" : " x ", factor.option, ' ', factor.value);
     }
-    return product > 1e12 ? concat(text, " is ", product, ", more than this program can count on") : "";
+    return product > 1e12 ? concat(text, factors.size() == 1 ? "" : concat(" is ", product, ','),
+                                   factors.size() == 1 ? " is" : "", " more than this program can count on")
+                          : "";
 }
 
 } // namespace examples

@@ -89,8 +89,8 @@ std::string read_file(const std::string& path) {
     const auto status = std::filesystem::status(path, ignored);
     if (std::filesystem::is_directory(status))
         throw UsageError(path + " is a folder, not a file");
-    if (std::filesystem::is_character_file(status) || std::filesystem::is_block_file(status))
-        throw UsageError(path + " is a device, not a file"); // it may have no end
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+        throw UsageError(path + " is a device or a pipe, not a file"); // it may have no end, or no beginning
     errno = 0;
     try {
         std::ifstream file(path, std::ios::binary);

@@ -41,7 +41,7 @@ std::optional<int> size_of(reigen::Axes axis, const std::string& text) {
 }
 
 void require_form(const std::string& text) {
-    std::istringstream parts(text);
+    std::istringstream parts(text + (text.ends_with(',') ? "," : "")); // a last part without a comma may be empty too
     for (std::string part; std::getline(parts, part, ',');) {
         const auto equals = part.find('=');
         const auto name = part.substr(0, equals);

@@ -63,9 +63,20 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv, bool prints) {
     }
 }
 
+/// Whether all that was printed has gone where it should; a disk may be full.
+bool printed() {
+    return bool(std::cout.flush());
+}
+
 int run_body(const CLI::App& app, const RankBody& body, const reigen::Communicator& world) {
     try {
-        return body(app.count("--checked") > 0 ? reigen::checked(world) : world);
+        if (const CLI::Option* const deadline = app.get_option("--deadline"); deadline->count() > 0)
+            world.set_deadline(deadline->as<double>());
+        const int code = body(app.count("--checked") > 0 ? reigen::checked(world) : world);
+        if (world.rank() != 0 || printed())
+            return code;
+        complain(app, "writing to the standard output failed");
+        return std::max(code, 1);
     } catch (const UsageError& error) {
         if (world.rank() == 0)
             complain(app, error.what());
@@ -129,6 +140,10 @@ int run_program(CLI::App& app, int argc, char** argv, const RankBody& body) {
     app.add_flag("--checked")
         ->description("Have the ranks compare what they call before each collective, so that a disagreement is an "
                       "error on all of them");
+    app.add_option("--deadline")
+        ->description("Give up on a rank that is waited for longer than this; 0 is never, 300 unless set")
+        ->type_name("SECONDS")
+        ->check(at_least(0));
     TraceOption trace;
     trace.declare(app);
     app.formatter(std::make_shared<HelpFormat>());

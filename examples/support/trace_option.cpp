@@ -5,6 +5,7 @@
 
 #include <reigen/comm/trace.hpp>
 
+#include <algorithm>
 #include <fstream>
 #include <ostream>
 
@@ -25,11 +26,11 @@ int TraceOption::run(const reigen::Communicator& world, const RankBody& body) co
     const int code = body(trace.world());
     const std::string summary = to_string(trace.summary());
     trace.write(file);
-    file.close();
+    const bool complete = world.rank() != 0 || bool(file.flush());
     console(world) << "Trace of " << world.size() << (world.size() == 1 ? " rank" : " ranks") << " in " << path_
-                   << (file ? "" : ", which is not complete: writing to it failed") << "\n\n"
+                   << (complete ? "" : ", which is not complete: writing to it failed") << "\n\n"
                    << summary << std::flush;
-    return code;
+    return complete ? code : std::max(code, 1);
 }
 
 } // namespace examples

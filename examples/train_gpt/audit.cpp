@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ostream>
+#include <vector>
 
 namespace train_gpt {
 
@@ -29,8 +30,12 @@ void require_finite(double loss, Index step, const Training& training) {
     if (std::isfinite(loss))
         return;
     std::string text = reigen::concat("the loss of step ", step + 1, " is ", loss);
-    for (const reigen::NonFinite& found : training.nonfinite())
-        text += "; " + to_string(found);
+    constexpr std::size_t named = 8; // a NaN soon is everywhere
+    const std::vector<reigen::NonFinite> found = training.nonfinite();
+    for (std::size_t i = 0; i < std::min(found.size(), named); ++i)
+        text += "; " + to_string(found[i]);
+    if (found.size() > named)
+        text += reigen::concat("; and ", found.size() - named, " more");
     throw reigen::Error(text);
 }
 

@@ -152,6 +152,16 @@ const std::vector<WrongCall> gradients = {
          Backward b(world);
          b.run(b.forward.out, b.forward.lse, b.forward.out, b.dk, std::as_const(b.forward.out).view());
      }},
+    {"gradients of keys and values in one matrix", Refused::argument, "dk is the memory of another argument",
+     [](auto& world) {
+         Backward b(world);
+         b.run(b.forward.out, b.forward.lse, b.forward.out, b.dv);
+     }},
+    {"a gradient of the keys over the keys", Refused::argument, "dk is the memory of another argument",
+     [](auto& world) {
+         Backward b(world);
+         b.run(b.forward.out, b.forward.lse, b.forward.out, b.k);
+     }},
     {"a gradient of the keys with the queries' heads", shape_error, "dk is B 2, N 8, 4 heads of 8",
      [](auto& world) {
          Backward b(world);

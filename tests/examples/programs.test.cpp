@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include <sys/stat.h>
+
 namespace programs_test {
 
 // REIGEN_EXAMPLE_PROGRAMS: their paths, separated by spaces; REIGEN_MPIEXEC: "mpirun -n", empty without MPI.
@@ -170,7 +172,7 @@ TEST(programs, wrong_options_of_every_program_give_one_line_and_two) {
         {"ring_attention", "--seed -1", "--seed"},
         {"train_gpt", "--steps -5", "--steps"},
         {"train_gpt", "--steps 1e300", "--steps"},
-        {"train_gpt", "--steps 9223372036854775807", "--steps 9.22337e+18"},
+        {"train_gpt", "--steps 9223372036854775807", "--steps 9.22337e+18 is more"},
         {"train_gpt", "--batch 3000000 --context 3000000", "--context 3e+06"},
         {"train_gpt", "--width 4611686018427387904", "--width 4.61169e+18"},
         {"train_gpt", "--hidden -1", "--hidden"},
@@ -184,6 +186,8 @@ TEST(programs, wrong_options_of_every_program_give_one_line_and_two) {
         {"train_gpt", "--mesh dp=2,dp=2", "names dp twice"},
         {"train_gpt", "--mesh pp=2", "pp=2"},
         {"train_gpt", "--mesh tp=0", "tp=0"},
+        {"train_gpt", "--mesh tp=1,", "found ''"},
+        {"train_gpt", "--mesh tp=1,,cp=1", "found ''"},
         {"train_gpt", "--mesh tp=-1", "tp=-1"},
         {"train_gpt", "--mesh dp=65536,cp=65536,tp=65536", "is for 281474976710656 ranks"},
         {"train_gpt", "--mesh dp=2147483647,cp=2147483647,tp=3", "is for 9223372036854775807 ranks"},
@@ -201,6 +205,11 @@ TEST(programs, train_gpt_names_the_text_that_no_right_opens) {
     expect_train_gpt_complains("--text /dev/null", "/dev/null is a device");
     expect_train_gpt_complains("--text ''/etc/hostname/x", "cannot read");
     expect_train_gpt_complains("--csv /", "cannot write /");
+
+    const auto pipe = std::filesystem::temp_directory_path() / ("reigen_pipe_" + std::to_string(getpid()));
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    expect_train_gpt_complains("--text " + pipe.string(), "a pipe, not a file"); // nobody writes into it
+    std::filesystem::remove(pipe);
 }
 
 TEST(programs, an_option_with_an_empty_value_takes_no_other_for_it) {
@@ -215,11 +224,18 @@ TEST(programs, train_gpt_refuses_a_seed_of_more_than_64_bits) {
     expect_train_gpt_complains("--seed 1.5", "2^64 - 1");
 }
 
-TEST(programs, a_csv_that_cannot_be_completed_gives_one) {
-    const Process process = run_command(train_gpt() + " --steps 1 --layers 1 --width 16 --heads 2 --kv-heads 1 "
-                                                      "--context 16 --sample 0 --csv /dev/full");
-    EXPECT_EQ(process.exit_code, 1) << process.err;
-    EXPECT_NE(process.out.find("not complete"), std::string::npos) << process.out;
+TEST(programs, what_cannot_be_written_to_its_end_gives_one) {
+    const std::string one_step =
+        train_gpt() + " --ranks 2 --steps 1 --layers 1 --width 16 --heads 2 --kv-heads 1 --context 16 --sample 0 ";
+    for (const std::string file : {"--csv /dev/full", "--csv '' --trace /dev/full"}) {
+        const Process process = run_command(one_step + file);
+        EXPECT_EQ(process.exit_code, 1) << process.err;
+        EXPECT_NE(process.out.find("not complete"), std::string::npos) << process.out;
+    }
+    const Process process = run_command(one_step + "--csv '' >/dev/full");
+    EXPECT_EQ(process.exit_code, 1);
+    EXPECT_EQ(complaints(process, train_gpt()).size(), 1U) << process.err;
+    EXPECT_EQ(run_command(one_step + "--csv '' --trace /dev/null").exit_code, 0);
 }
 
 TEST(programs, of_an_option_given_twice_the_last_counts) {

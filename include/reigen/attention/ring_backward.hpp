@@ -27,6 +27,14 @@ void check_gradient(const char* name, const Heads<S, Where>& gradient, const Hea
                         ", or lies on other ranks than what it is the gradient of: ", describe_heads(of));
 }
 
+/// A gradient would be written over what is still to be read, or over another one.
+template <class S, Placement Where, class... Other>
+void check_apart(const char* name, const Heads<S, Where>& gradient, const Other*... others) {
+    const S* const first = gradient.view().data;
+    require(gradient.view().size() == 0 || ((first != others) && ...), "ring_attention_backward: ", name,
+            " is the memory of another argument");
+}
+
 /// The gradients of the queries stay in `state`; those of keys and values go to where their blocks are at home.
 template <class S, Placement Where>
 void go_round_with_gradients(const TravellingKeys<S, Where>& keys, Turn turn, AttentionGradient<S>& state,
@@ -105,6 +113,11 @@ void ring_attention_backward(
     detail::check_gradient("dq", dq, queries);
     detail::check_gradient("dk", dk, keys);
     detail::check_gradient("dv", dv, values);
+    const S *const q0 = queries.view().data, *const k0 = keys.view().data, *const v0 = values.view().data;
+    const S *const out0 = out.data(), *const dout0 = dout.data();
+    detail::check_apart("dq", dq, q0, k0, v0, out0, dout0, dk.view().data, dv.view().data);
+    detail::check_apart("dk", dk, q0, k0, v0, out0, dout0, dv.view().data);
+    detail::check_apart("dv", dv, q0, k0, v0, out0, dout0);
     if (queries.view().heads == 0) // nor does any other rank of this ring have any
         return;
     detail::agree_on_attention("ring_attention_backward", queries, keys, values, options);

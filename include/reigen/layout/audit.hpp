@@ -12,7 +12,8 @@
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
-/// What is recomputed of a result: `rows` of its rows, drawn with replacement, the same on every rank.
+/// What is recomputed of a result: `rows` of its rows, drawn with replacement, the same on every
+/// rank; each of them once where there are no more.
 struct AuditOptions {
     Index rows = 8;
     std::uint64_t seed = 0; // another one each time draws other rows
@@ -87,13 +88,13 @@ class AuditTally {
     AuditReport mine_;
 };
 
-/// Global rows to look at.
+/// Global rows to look at; where more are wanted than there are, each of them once.
 inline std::vector<Index> audited_rows(const AuditOptions& options, Index rows) {
     require(options.rows >= 0, "audit: ", options.rows, " rows");
     const RandomStream random(options.seed, 0x61756469);
     std::vector<Index> drawn;
-    for (Index i = 0; i < options.rows && rows > 0; ++i)
-        drawn.push_back(std::min(rows - 1, Index(random.uniform(i) * double(rows))));
+    for (Index i = 0; i < std::min(options.rows, rows); ++i)
+        drawn.push_back(options.rows >= rows ? i : std::min(rows - 1, Index(random.uniform(i) * double(rows))));
     return drawn;
 }
 

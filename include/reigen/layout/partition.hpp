@@ -50,7 +50,8 @@ class Partition {
 
     /// Shares of whole grains that differ by at most one grain, larger first.
     static Partition balanced(Index n, int ranks, Index grain = 1) {
-        require(n >= 0 && ranks >= 1 && grain >= 1, "Partition: ", n, " items over ", ranks, " ranks by ", grain);
+        require(n >= 0 && ranks >= 1 && grain >= 1, "Partition: ", n, " items over ", ranks, " ranks by ", grain,
+                "; want none or more items, one or more ranks, grains of one or more");
         std::vector<Runs> runs;
         for (int rank = 0; rank < ranks; ++rank) {
             const Range range = balanced_range(n, ranks, rank, grain);
@@ -78,7 +79,8 @@ class Partition {
 
     /// Any runs, as long as together they hold each of 0 ... n - 1, and no rank holds one twice.
     static Partition of_runs(Index n, std::vector<Runs> runs) {
-        require(n >= 0 && !runs.empty(), "Partition: ", n, " items over ", runs.size(), " ranks");
+        require(n >= 0 && !runs.empty(), "Partition: ", n, " items over ", runs.size(),
+                " ranks; want none or more items, one or more ranks");
         require_enough(n, runs);
         std::vector<int> owner(std::size_t(n), -1);
         std::vector<int> last_holder(std::size_t(n), -1);
