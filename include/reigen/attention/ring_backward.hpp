@@ -114,7 +114,7 @@ void ring_attention_backward(
     detail::check_gradient("dk", dk, keys);
     detail::check_gradient("dv", dv, values);
     const S *const q0 = queries.view().data, *const k0 = keys.view().data, *const v0 = values.view().data;
-    const S *const out0 = out.data(), *const dout0 = dout.data();
+    const S *const out0 = out.strided().data, *const dout0 = dout.strided().data;
     detail::check_apart("dq", dq, q0, k0, v0, out0, dout0, dk.view().data, dv.view().data);
     detail::check_apart("dk", dk, q0, k0, v0, out0, dout0, dv.view().data);
     detail::check_apart("dv", dv, q0, k0, v0, out0, dout0);
