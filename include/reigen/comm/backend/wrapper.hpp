@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/comm/backend/backend.hpp>
+#include <reigen/comm/collectives/execution.hpp>
 
 #include <memory>
 #include <numeric>
