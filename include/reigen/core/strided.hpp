@@ -22,6 +22,9 @@ struct Strided {
 
     Scalar& operator()(Index i, Index j) const { return data[i * row_stride + j * col_stride]; }
 
+    /// Where row i begins, also where it has no element.
+    Scalar* row(Index i) const { return empty() ? data : data + i * row_stride; }
+
     Index size() const { return rows * cols; }
     bool empty() const { return rows == 0 || cols == 0; }
 

@@ -191,7 +191,7 @@ void add_and_round(BlockProduct<float, From>& product, Strided<const From> a, St
     product.add(a, b, beta, sums);
     for (Index i = 0; i < c.rows; ++i)
         if (c.col_stride == 1)
-            round_row(&sums(i, 0), &c(i, 0), c.cols);
+            round_row(sums.row(i), c.row(i), c.cols);
         else
             for (Index j = 0; j < c.cols; ++j)
                 c(i, j) = round_to_bfloat16(sums(i, j));

@@ -97,13 +97,13 @@ void normalise(Strided<const T> x, const NormParameters<T>& parameters, Strided<
     detail::require_rows_of_neighbours("normalise", x, x);
     detail::require_rows_of_neighbours("normalise", y, x);
     for (Index i = 0; i < x.rows; ++i) {
-        const T* row = &x(i, 0);
+        const T* row = x.row(i);
         const T mean = parameters.centred ? detail::row_mean(row, x.cols) : T(0);
         const T inverse = T(1) / std::sqrt(detail::row_variance(row, x.cols, mean) + parameters.epsilon);
         if (parameters.centred)
             statistics.mean[i] = mean;
         statistics.inverse_deviation[i] = inverse;
-        detail::normalise_row(row, x.cols, parameters, mean, inverse, &y(i, 0));
+        detail::normalise_row(row, x.cols, parameters, mean, inverse, y.row(i));
     }
 }
 
@@ -117,9 +117,9 @@ void normalise_backward(Strided<const T> x, const NormParameters<T>& parameters,
     detail::require_rows_of_neighbours("normalise_backward", dy, x);
     detail::require_rows_of_neighbours("normalise_backward", dx, x);
     for (Index i = 0; i < x.rows; ++i)
-        detail::norm_row_backward(&x(i, 0), &dy(i, 0), x.cols, parameters,
+        detail::norm_row_backward(x.row(i), dy.row(i), x.cols, parameters,
                                   parameters.centred ? statistics.mean[i] : T(0), statistics.inverse_deviation[i],
-                                  &dx(i, 0), dscale, dshift);
+                                  dx.row(i), dscale, dshift);
 }
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

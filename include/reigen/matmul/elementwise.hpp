@@ -36,10 +36,10 @@ auto combined(X&& x, Strided<Other> other, Operation operation) {
     }();
     const auto to = result.strided();
     for (Index i = 0; i < to.rows && to.cols > 0; ++i) {
-        auto* const row = &to(i, 0);
+        auto* const row = to.row(i);
         if constexpr (!in_place)
-            for_row(&from(i, 0), from.col_stride, row, 1, to.cols, AssignElement());
-        combine_row(row, &other(i, 0), other.col_stride, to.cols, operation);
+            for_row(from.row(i), from.col_stride, row, 1, to.cols, AssignElement());
+        combine_row(row, other.row(i), other.col_stride, to.cols, operation);
     }
     return result;
 }

@@ -100,7 +100,7 @@ class VocabParallelCrossEntropy {
         const Strided<const S> z = logits.strided();
         std::vector<double> largest;
         for (Index i = 0; i < z.rows; ++i)
-            largest.push_back(double(row_maximum(&z(i, 0), z.cols)));
+            largest.push_back(double(row_maximum(z.row(i), z.cols)));
         logits.mesh()[tp].all_reduce(largest, Reduction::max);
         return largest;
     }
@@ -111,11 +111,11 @@ class VocabParallelCrossEntropy {
         std::vector<RowSums> sums(labels.size());
         for (Index i = 0; i < z.rows; ++i) {
             RowSums& row = sums[std::size_t(i)];
-            row.exponentials = double(row_sum_of_exponentials(&z(i, 0), z.cols, S(largest[std::size_t(i)])));
+            row.exponentials = double(row_sum_of_exponentials(z.row(i), z.cols, S(largest[std::size_t(i)])));
             if (const auto column = logits.col_runs().find(labels[std::size_t(i)]))
                 row.label_logit = double(z(i, *column));
             if (options_.smoothing > 0)
-                row.logits = double(row_sum(&z(i, 0), z.cols));
+                row.logits = double(row_sum(z.row(i), z.cols));
         }
         logits.mesh()[tp].all_reduce(std::span(reinterpret_cast<double*>(sums.data()), 3 * sums.size()));
         return sums;
@@ -137,11 +137,11 @@ class VocabParallelCrossEntropy {
         const Strided<S> z = saved.logits.strided();
         const std::int32_t label = saved.labels[std::size_t(i)];
         if (!counts(label)) {
-            std::fill_n(&z(i, 0), z.cols, S(0));
+            std::fill_n(z.row(i), z.cols, S(0));
             return;
         }
         const double others = wanted_of_others(saved.logits.cols());
-        softmax_gradient_row(&z(i, 0), z.cols, S(saved.lse[std::size_t(i)]), S(others), S(factor));
+        softmax_gradient_row(z.row(i), z.cols, S(saved.lse[std::size_t(i)]), S(others), S(factor));
         if (const auto column = saved.logits.col_runs().find(label))
             z(i, *column) -= S(factor * (1 - options_.smoothing - others));
     }

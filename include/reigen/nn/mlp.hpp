@@ -79,7 +79,7 @@ class Mlp {
             gelu(from.data, to.data, to.size());
         else
             for (Index i = 0; i < to.rows; ++i)
-                swiglu(&from(i, 0), &from(i, to.cols), &to(i, 0), to.cols);
+                swiglu(from.row(i), from.row(i) + to.cols, to.row(i), to.cols);
         return hidden;
     }
 
@@ -91,7 +91,7 @@ class Mlp {
             gelu_backward(x.data, dy.data, x.data, x.size());
         else
             for (Index i = 0; i < x.rows; ++i)
-                swiglu_backward(&x(i, 0), &x(i, dy.cols), &dy(i, 0), &x(i, 0), &x(i, dy.cols), dy.cols);
+                swiglu_backward(x.row(i), x.row(i) + dy.cols, dy.row(i), x.row(i), x.row(i) + dy.cols, dy.cols);
     }
 
     MlpKind kind_;
