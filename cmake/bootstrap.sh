@@ -63,7 +63,7 @@ install_for() {
 
 # configure [CMAKE OPTION]...: the release preset, in build/
 configure() {
-    cmake -S "$root" --preset release --log-level=WARNING "$@" || fail "configuring failed. Needed: $elsewhere"
+    cmake -S "$root" --preset release --log-level=WARNING "$@" >/dev/null || fail "configuring failed. Needed: $elsewhere"
 }
 
 fail() {
