@@ -1,9 +1,9 @@
 # reigen_add_tests(NAME SOURCES a.test.cpp ... [COMMUNICATES] [NUMERIC])
 #
-# Compiles the sources once, all together: what a source names stands in a namespace of its own. NAME runs them with ranks as threads; with COMMUNICATES, NAME.mpi.1 ... NAME.mpi.4 run the
-# same objects under mpirun. In a Release build only NUMERIC ones are optimised as a user's program is, with -O3, and
-# share no precompiled headers; the others have -O1, which halves their compilation, and the kernels they call -O3 all
-# the same (reigen_kernels).
+# Compiles the sources once, all together: what a source names stands in a namespace of its own. NAME runs them with
+# ranks as threads; with COMMUNICATES, NAME.mpi.1 ... NAME.mpi.4 run the same objects under mpirun. In a Release build
+# only NUMERIC ones are optimised as a user's program is, with -O3, and share no precompiled headers; the others have
+# -O1, which halves their compilation, and the kernels they call -O3 all the same (reigen_kernels).
 #
 # reigen_add_mpi_test(NAME RANKS COMMAND ARGUMENT...)
 #
