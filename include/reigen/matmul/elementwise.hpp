@@ -35,7 +35,7 @@ auto combined(X&& x, Strided<Other> other, Operation operation) {
             return Result(x.spec());
     }();
     const auto to = result.strided();
-    for (Index i = 0; i < to.rows && to.cols > 0; ++i) {
+    for (Index i = 0; i < to.rows; ++i) {
         auto* const row = to.row(i);
         if constexpr (!in_place)
             for_row(from.row(i), from.col_stride, row, 1, to.cols, AssignElement());
