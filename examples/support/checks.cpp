@@ -69,9 +69,8 @@ std::string too_many(const std::vector<NamedSize>& factors) {
         product *= factor.value;
         text += concat(text.empty() ? "" : " x ", factor.option, ' ', factor.value);
     }
-    return product > 1e12 ? concat(text, factors.size() == 1 ? "" : concat(" is ", product, ','),
-                                   factors.size() == 1 ? " is" : "", " more than this program can count on")
-                          : "";
+    const std::string total = factors.size() == 1 ? " is" : concat(" is ", product, ',');
+    return product > 1e12 ? text + total + " more than this program can count on" : "";
 }
 
 } // namespace examples
