@@ -9,6 +9,8 @@
 
 namespace threads_test {
 
+using reigen::Buffer;
+using reigen::DisagreementError;
 using reigen::PeerError;
 using reigen::run_threads;
 
@@ -36,6 +38,24 @@ class Woken {
     std::string words_;
     std::atomic<int> count_ = 0;
 };
+
+/// Has the ranks do what they do not all do alike, a number of times: each of them gets a DisagreementError, of which the
+/// first one that comes out is.
+void expect_disagreement_on_every_rank(int ranks, const std::function<void(const Communicator&)>& body) {
+    for (int round = 0; round < 20; ++round) {
+        std::atomic<int> told = 0;
+        const auto count = [&](const Communicator& world) {
+            try {
+                body(checked(world));
+            } catch (const DisagreementError&) {
+                ++told;
+                throw;
+            }
+        };
+        EXPECT_THROW(run_threads(ranks, count), DisagreementError);
+        EXPECT_EQ(told, ranks);
+    }
+}
 
 } // namespace
 
@@ -204,9 +224,55 @@ TEST(threads, under_a_launcher_of_several_processes_they_are_refused_unless_mean
     }
 }
 
+TEST(threads, a_wish_for_checks_that_is_neither_yes_nor_no_is_refused) {
+    const std::string before = std::getenv("REIGEN_CHECKED");
+    for (const char* const wish : {"off", "2", "1 "}) {
+        setenv("REIGEN_CHECKED", wish, 1);
+        EXPECT_EQ(words_of<reigen::ArgumentError>([] { run_threads(2, [](const Communicator&) {}); }),
+                  "REIGEN_CHECKED is neither 0 nor 1");
+    }
+    for (const auto& [wish, checks] : {std::pair("", false), std::pair("0", false), std::pair("1", true)}) {
+        setenv("REIGEN_CHECKED", wish, 1);
+        run_threads(2, [&](const Communicator& world) { EXPECT_EQ(world.backend()->compares(), checks) << wish; });
+    }
+    setenv("REIGEN_CHECKED", before.c_str(), 1);
+}
+
 TEST(threads, no_ranks_are_refused) {
     EXPECT_THROW(run_threads(0, [](const Communicator&) {}), reigen::ArgumentError);
     EXPECT_THROW(run_threads(-3, [](const Communicator&) {}), reigen::ArgumentError);
+}
+
+TEST(threads, under_checks_every_rank_hears_of_a_difference_before_any_of_them_ends) {
+    expect_disagreement_on_every_rank(
+        5, [](const Communicator& ours) { ours.all_reduce(std::vector<float>(ours.rank() == 1 ? 5 : 4)); });
+}
+
+TEST(threads, under_checks_a_wait_for_a_later_collective_hears_of_an_earlier_difference) {
+    expect_disagreement_on_every_rank(5, [](const Communicator& ours) {
+        auto odd = ours.start_all_reduce(Buffer<float>(ours.rank() == 1 ? 5 : 4));
+        auto later = ours.start_all_reduce(Buffer<float>(4));
+        later.wait();
+    });
+}
+
+TEST(threads, under_checks_both_ranks_hear_that_one_is_in_another_group) {
+    expect_disagreement_on_every_rank(2, [](const Communicator& ours) {
+        const Communicator others = ours.split(0, ours.rank());
+        (ours.rank() == 1 ? others : ours).barrier();
+    });
+}
+
+TEST(threads, under_checks_a_rank_that_is_woken_says_what_it_was_about_to_do) {
+    Woken woken("all_reduce of 4 float, sum: waiting for rank ");
+    const auto body = [&](const Communicator& world) {
+        const Communicator ours = checked(world);
+        if (world.rank() == 1)
+            throw std::out_of_range("boom");
+        woken.count([&] { ours.all_reduce(std::vector<float>(4)); });
+    };
+    EXPECT_THROW(run_threads(3, body), std::out_of_range);
+    EXPECT_EQ(woken.count(), 2);
 }
 
 TEST(threads_death_test, a_rank_that_never_comes_back_is_named_and_ends_the_process) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,10 +40,13 @@ inline std::string who_says_what(const RollCallRound& round, int size) {
 /// A collective that begins with a roll call; what all ranks agree on then goes its way.
 ///
 ///     claims -> (all_to_all: verdicts on the pairs' parts) -> the operation itself
+///
+/// A rank that finds a difference throws it once the others have found it too: its end would wake them with an error of
+/// another kind.
 class CheckedCollective final : public Started {
   public:
     /// `group` and `backend` outlive it. `number`: of the collective in its group.
-    CheckedCollective(const RollCallGroup& group, Backend& backend, std::uint64_t number, const Operation& operation)
+    CheckedCollective(RollCallGroup& group, Backend& backend, std::uint64_t number, const Operation& operation)
         : group_(group),
           number_(number),
           backend_(backend),
@@ -50,24 +54,16 @@ class CheckedCollective final : public Started {
           claim_(claim_of(operation)),
           parts_(operation.parts.begin(), operation.parts.end()),
           in_parts_(operation.in_parts.begin(), operation.in_parts.end()),
-          claims_(group, 2 * number),
-          verdicts_(group, 2 * number + 1) {
+          claims_(group, number, Topic::claims),
+          verdicts_(group, number, Topic::verdicts) {
         operation_.parts = parts_;
         operation_.in_parts = in_parts_;
         claims_.start([this](int member) { return record_for(member); }, operation.blocks);
     }
 
     bool advance() override {
-        if (stage_ == Stage::claims && claims_.advance()) {
-            compare(claims_, "call");
-            stage_ = operation_.call == Call::all_to_all ? Stage::verdicts : Stage::operation;
-            if (stage_ == Stage::verdicts)
-                verdicts_.start([text = verdict()](int) { return ClaimRecord::of(text); }, operation_.blocks);
-        }
-        if (stage_ == Stage::verdicts && verdicts_.advance()) {
-            compare(verdicts_, "exchange");
-            stage_ = Stage::operation;
-        }
+        if (stage_ != Stage::operation)
+            compare_calls();
         if (stage_ != Stage::operation)
             return false;
         if (operation_.call == Call::agree)
@@ -80,17 +76,59 @@ class CheckedCollective final : public Started {
     bool revoke() noexcept override {
         const bool claims = claims_.revoke();
         const bool verdicts = verdicts_.revoke();
-        return (!started_ || started_->revoke()) && claims && verdicts;
+        const bool known = !known_ || known_->revoke();
+        if (known_)
+            group_.difference->known_to_all = true;
+        return (!started_ || started_->revoke()) && claims && verdicts && known;
     }
 
     std::string waits_for() const override {
         if (started_)
             return started_->waits_for();
+        if (difference_before_this_ends())
+            return concat("the others to find that ", group_.difference->text);
         return concat((stage_ == Stage::claims ? claims_ : verdicts_).missing(), " to call ", claim_, " too");
     }
 
   private:
     enum class Stage : std::uint8_t { claims, verdicts, operation };
+
+    static constexpr double moment = 2; // seconds the others have to find what this rank has found
+
+    /// Goes on to the operation where all call alike.
+    void compare_calls() {
+        try {
+            if (difference_before_this_ends())
+                return end_by_difference();
+            if (stage_ == Stage::claims && claims_.advance() && alike(claims_, "call")) {
+                stage_ = operation_.call == Call::all_to_all ? Stage::verdicts : Stage::operation;
+                if (stage_ == Stage::verdicts)
+                    verdicts_.start([text = verdict()](int) { return ClaimRecord::of(text); }, operation_.blocks);
+            }
+            if (stage_ == Stage::verdicts && verdicts_.advance() && alike(verdicts_, "exchange"))
+                stage_ = Stage::operation;
+        } catch (const PeerError& error) {
+            throw PeerError(concat(claim_, ": ", error.what()));
+        }
+    }
+
+    bool difference_before_this_ends() const { return group_.difference && group_.difference->collective <= number_; }
+
+    void end_by_difference() {
+        Difference& difference = *group_.difference;
+        if (known_)
+            difference.known_to_all = all_know();
+        if (difference.known_to_all)
+            throw DisagreementError(difference.text);
+    }
+
+    bool all_know() {
+        try {
+            return known_->advance() || seconds_since(found_) > moment;
+        } catch (const Error&) {
+            return true; // a rank ended, because it knew
+        }
+    }
 
     ClaimRecord record_for(int member) const {
         ClaimRecord record = ClaimRecord::of(claim_);
@@ -112,17 +150,23 @@ class CheckedCollective final : public Started {
         return "takes what the others give";
     }
 
-    void compare(const RollCallRound& round, const char* verb) const {
+    /// Whether all say the same in this round; tells the others where they do not.
+    bool alike(const RollCallRound& round, const char* verb) {
         bool equal = true;
         for (int member = 1; member < group_.size(); ++member)
             equal = equal && round.claim(member).hash == round.claim(0).hash;
-        if (!equal)
-            throw DisagreementError(concat("the ranks ", verb, " different things, in collective ", number_,
-                                           " of this group of ", group_.size(), ": ",
-                                           who_says_what(round, group_.size())));
+        if (!equal) {
+            group_.difference = {number_, concat("the ranks ", verb, " different things, in collective ", number_,
+                                                 " of this group of ", group_.size(), ": ",
+                                                 who_says_what(round, group_.size()))};
+            found_ = Clock::now();
+            known_.emplace(group_, number_, Topic::difference);
+            known_->start([this](int) { return ClaimRecord::of(group_.difference->text); }, false);
+        }
+        return equal;
     }
 
-    const RollCallGroup& group_;
+    RollCallGroup& group_;
     std::uint64_t number_;
     Backend& backend_;
     Operation operation_;
@@ -131,6 +175,8 @@ class CheckedCollective final : public Started {
     std::vector<Index> in_parts_;
     RollCallRound claims_;
     RollCallRound verdicts_;
+    std::optional<RollCallRound> known_; // what the ranks do not call alike
+    Clock::time_point found_;
     Stage stage_ = Stage::claims;
     std::unique_ptr<Started> started_;
 };
@@ -177,8 +223,8 @@ class Checked final : public Wrapper {
 /// Where they differ, every rank of the group throws the same `DisagreementError`, which lists what each rank called,
 /// and the communicator has failed. A rank that calls into one group while a member of it waits for this rank in
 /// another one throws too, and so does that member, where both wait for nothing else. What no rank has called is found
-/// by the deadline alone. Setting REIGEN_CHECKED=1 in the environment has `run_threads`, `mpi_main` and
-/// `mpi_communicator` check without a line of code.
+/// by the deadline alone. REIGEN_CHECKED=1 in the environment has `run_threads`, `mpi_main` and `mpi_communicator` check
+/// without a line of code; that of one rank is enough, since launchers need not pass it on to other hosts.
 ///
 /// Cost        P - 1 messages of 512 bytes a rank before each collective (all_to_all: twice); not counted in `traffic`;
 ///             5 to 7 us for two ranks on threads, 4 to 50 us for four of them on two busy cores (bench/wrappers)
@@ -196,10 +242,19 @@ inline Communicator checked(const Communicator& communicator) {
 
 namespace detail {
 
-/// A backend as the environment wants it. Collective where that is to be checked.
-inline std::shared_ptr<Backend> as_environment_says(std::shared_ptr<Backend> backend) {
-    const char* const wanted = std::getenv("REIGEN_CHECKED");
-    if (wanted == nullptr || std::string_view(wanted).empty() || std::string_view(wanted) == "0")
+/// Whether the environment of this process wants checks; nothing where REIGEN_CHECKED is neither 0 nor 1.
+inline std::optional<bool> environment_wants_checks() {
+    const char* const value = std::getenv("REIGEN_CHECKED");
+    const std::string_view wanted = value != nullptr ? value : "0";
+    if (wanted.empty() || wanted == "0")
+        return false;
+    return wanted == "1" ? std::optional(true) : std::nullopt;
+}
+
+/// A backend with the checks that the environment wants, the same on all of its ranks. Collective where there are any.
+inline std::shared_ptr<Backend> as_environment_says(std::shared_ptr<Backend> backend, std::optional<bool> wanted) {
+    require(wanted.has_value(), "REIGEN_CHECKED is neither 0 nor 1");
+    if (!*wanted)
         return backend;
     auto roll_call = same_group(*backend);
     return std::make_shared<Checked>(std::move(backend), std::move(roll_call));

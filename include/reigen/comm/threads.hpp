@@ -53,7 +53,8 @@ class ThreadRun {
 
     void run_rank(int rank) noexcept {
         try {
-            const Communicator world(as_environment_says(std::make_shared<ThreadBackend>(hub_, rank)));
+            const Communicator world(
+                as_environment_says(std::make_shared<ThreadBackend>(hub_, rank), environment_wants_checks()));
             world.set_deadline(options_.deadline);
             body_(world);
         } catch (...) {

@@ -45,6 +45,13 @@ void one_returns(const Communicator& world) {
         world.barrier();
 }
 
+/// Rank 1 calls another thing than the others do.
+void one_differs(const Communicator& world) {
+    world.set_deadline(10);
+    sum_of_ranks(world);
+    world.all_reduce(std::vector<int>(world.rank() == 1 ? 5 : 4));
+}
+
 /// Handles that live longer than MPI, and an operation nobody ever completes.
 int outlives() {
     std::optional<Communicator> kept;
@@ -96,6 +103,8 @@ int main(int argc, char** argv) {
         return reigen::mpi_main(argc, argv, one_throws);
     if (what == "silent")
         return reigen::mpi_main(argc, argv, one_is_silent);
+    if (what == "differs")
+        return reigen::mpi_main(argc, argv, one_differs);
     if (what == "returns")
         return reigen::mpi_main(argc, argv, one_returns);
     return reigen::mpi_main(argc, argv, sum_of_ranks);

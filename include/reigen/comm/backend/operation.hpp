@@ -134,6 +134,8 @@ inline std::string to_string(const Operation& operation) {
                    : concat(to_string(call), " of ", size, ' ', to_string(operation.type));
     };
     const Index size = std::max(operation.in_size, operation.out_size);
+    if (operation.part_of == Call::agree)
+        return "the comparison of calls";
     if (operation.part_of)
         return concat(text(operation.call, size), " for ", to_string(*operation.part_of));
     const bool message = operation.call == Call::send || operation.call == Call::receive;

@@ -17,6 +17,20 @@
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
 
+/// What the rounds of a collective may be about: what the ranks call, what they find of each other's parts, and that they know
+/// of a difference.
+enum class Topic : std::uint8_t { claims, verdicts, difference };
+
+/// The number of such a round in its group.
+inline std::uint64_t number_of(std::uint64_t collective, Topic topic) {
+    return 3 * collective + std::uint64_t(topic);
+}
+
+/// The collective that a round belongs to.
+inline std::uint64_t collective_of(std::uint64_t round) {
+    return round / 3;
+}
+
 /// Carries the claims of all communicators that come from one: from each rank in the order in which it made them, so
 /// that a rank learns of a peer that is busy elsewhere. Its messages meet no others and are not counted as traffic.
 class RollCall {
@@ -57,7 +71,7 @@ class RollCall {
     const ClaimRecord* held_up_elsewhere(int peer_rank) const {
         for (const ClaimRecord& record : peers_[std::size_t(peer_rank)].inbox) {
             const auto begun = begun_.find(record.group);
-            if (record.blocks != 0 && (begun == begun_.end() || begun->second <= record.round / 2))
+            if (record.blocks != 0 && (begun == begun_.end() || begun->second <= collective_of(record.round)))
                 return &record;
         }
         return nullptr;
@@ -74,6 +88,7 @@ class RollCall {
         Operation operation;
         operation.call = call;
         operation.peer = peer;
+        operation.part_of = Call::agree;
         return operation;
     }
 
@@ -115,12 +130,20 @@ class RollCall {
     std::map<std::uint64_t, std::uint64_t> begun_; // collectives of this rank in each group
 };
 
+/// What the ranks of a group did not call alike. No later collective of theirs can come to its end.
+struct Difference {
+    std::uint64_t collective = 0;
+    std::string text;
+    bool known_to_all = false;
+};
+
 /// A group whose claims a roll call carries, and this rank's place in it.
 struct RollCallGroup {
     std::shared_ptr<RollCall> roll_call;
     std::vector<int> members; // by their rank in the roll call
     int rank = 0;
     std::uint64_t id = 0; // the same on all members
+    std::optional<Difference> difference = {};
 
     int size() const { return int(members.size()); }
 };
@@ -129,9 +152,9 @@ struct RollCallGroup {
 /// peer waits for this rank elsewhere.
 class RollCallRound {
   public:
-    /// `group` outlives it. `round`: twice the number of the collective in its group, and one more for its second round.
-    RollCallRound(const RollCallGroup& group, std::uint64_t round)
-        : group_(group), round_(round), claims_(group.members.size()) {}
+    /// `group` outlives it. `collective`: its number in the group.
+    RollCallRound(const RollCallGroup& group, std::uint64_t collective, Topic topic)
+        : group_(group), round_(number_of(collective, topic)), claims_(group.members.size()) {}
 
     /// The claim may differ for each member.
     template <class RecordFor>
@@ -152,15 +175,17 @@ class RollCallRound {
 
     /// Whether all claims are here and nobody reads this rank's any more.
     bool advance() {
-        bool all = true;
-        for (std::size_t member = 0; member < claims_.size(); ++member)
-            all = received(member) && all;
-        bool sent = true;
-        for (const auto& send : sends_)
-            sent = send->advance() && sent;
-        if (sent && !crossing_.empty())
-            throw DisagreementError(crossing_);
-        return all && sent;
+        try {
+            const bool received = all_received();
+            const bool sent = all_sent();
+            if (sent && !crossing_.empty())
+                throw DisagreementError(crossing_);
+            return received && sent;
+        } catch (const PeerError&) {
+            if (crossing_.empty())
+                throw;
+            throw DisagreementError(crossing_); // which has ended the peer
+        }
     }
 
     bool revoke() noexcept {
@@ -182,6 +207,20 @@ class RollCallRound {
     }
 
   private:
+    bool all_received() {
+        bool all = true;
+        for (std::size_t member = 0; member < claims_.size(); ++member)
+            all = received(member) && all;
+        return all;
+    }
+
+    bool all_sent() {
+        bool all = true;
+        for (const auto& send : sends_)
+            all = send->advance() && all;
+        return all;
+    }
+
     bool received(std::size_t member) {
         RollCall& roll_call = *group_.roll_call;
         const int peer = group_.members[member];

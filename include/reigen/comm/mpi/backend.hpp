@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
@@ -70,12 +72,21 @@ inline void check_world() {
     check_launcher(size);
 }
 
+/// `environment_wants_checks` of all ranks together: mpirun does not pass the environment on to other hosts.
+inline std::optional<bool> some_rank_wants_checks(MPI_Comm comm) {
+    const std::optional<bool> mine = environment_wants_checks();
+    int highest = mine ? int(*mine) : 2;
+    mpi_check(MPI_Allreduce(MPI_IN_PLACE, &highest, 1, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
+    return highest == 2 ? std::nullopt : std::optional(highest == 1);
+}
+
 } // namespace detail
 
 /// The ranks of an MPI communicator, for a program that owns MPI: any communicator, world or not.
 ///
 /// It is duplicated, so no message of ours meets one of the host's, and errors come back as exceptions on the duplicate
-/// alone; the host's communicator and its error handler stay as they are. Collective over `comm`.
+/// alone; the host's communicator and its error handler stay as they are. Collective over `comm`. `checked` where the
+/// environment of any rank has REIGEN_CHECKED=1.
 ///
 /// MPI must be initialised, with MPI_THREAD_FUNNELED where the program has threads, and this must be called, as all
 /// calls on the communicator, on the thread that initialised it. Handles may outlive MPI_Finalize; operations may not.
@@ -96,7 +107,8 @@ inline Communicator mpi_communicator(MPI_Comm comm, MpiOptions options = {}) {
             "its main thread only (thread level below MPI_THREAD_SERIALIZED), and this is another thread");
     MPI_Comm duplicate = MPI_COMM_NULL;
     detail::mpi_check(MPI_Comm_dup(comm, &duplicate), "MPI_Comm_dup");
-    return Communicator(detail::as_environment_says(std::make_shared<MpiBackend>(duplicate, options)));
+    auto backend = std::make_shared<MpiBackend>(duplicate, options);
+    return Communicator(detail::as_environment_says(std::move(backend), detail::some_rank_wants_checks(duplicate)));
 }
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET
