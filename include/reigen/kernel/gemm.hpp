@@ -28,22 +28,23 @@ bool better_transposed(const Strided<Out>& c) {
     return c.col_stride != 1 && c.row_stride == 1;
 }
 
-/// The product with vectors along the rows of C: block after block of C, each over all of k.
-template <class From, class Out>
-void multiply_blocks(Accumulator<From> alpha, Strided<const From> a, Strided<const From> b, Accumulator<From> beta,
-                     Strided<Out> c) {
+/// The product with vectors along the rows of C: block after block of C, each over all of k. The right factor is a
+/// matrix or a packed one.
+template <class From, class Right, class Out>
+void multiply_blocks(Accumulator<From> alpha, Strided<const From> a, Right b, Accumulator<From> beta, Strided<Out> c) {
     using T = Accumulator<From>;
     using Blocking = GemmBlocking<T>;
-    const GemmScratch<T, Out> scratch(c.rows, c.cols, a.cols);
+    const bool few_rows = rows_are_few(c.rows, b);
+    const GemmScratch<T, Out> scratch(c.rows, c.cols, a.cols, few_rows);
     BlockProduct<T, From> product(alpha, scratch.right, scratch.left);
-    const Index wide = Blocking::even(c.cols, Blocking::columns, TileShape::width * lanes<T>);
+    const Index wide = few_rows ? c.cols : Blocking::even(c.cols, Blocking::columns, TileShape::width * lanes<T>);
     const Index high = Blocking::even(c.rows, Blocking::rows, TileShape::height);
     for (Index j = 0; j < c.cols; j += wide)
         for (Index i = 0; i < c.rows; i += high) {
             const Index rows = std::min(high, c.rows - i);
             const Index columns = std::min(wide, c.cols - j);
             const Strided<const From> left = a.block(i, 0, rows, a.cols);
-            const Strided<const From> right = b.block(0, j, b.rows, columns);
+            const Right right = b.block(0, j, b.rows, columns);
             const Strided<Out> block = c.block(i, j, rows, columns);
             if constexpr (std::is_same_v<T, Out>)
                 product.add(left, right, beta, block);
@@ -66,17 +67,61 @@ void gemm_checked(Accumulator<From> alpha, Strided<const From> a, Strided<const 
     multiply_blocks<From>(alpha, a, b, beta, c);
 }
 
+/// The same with a packed right factor, which fixes along what vectors run.
+template <class From, class Out>
+void gemm_checked(Accumulator<From> alpha, Strided<const From> a, PackedRight<From> b, Accumulator<From> beta,
+                  Strided<Out> c) {
+    using T = Accumulator<From>;
+    if (c.empty())
+        return;
+    if (alpha == T(0) || a.cols == 0)
+        return scale_only<T>(beta, c);
+    multiply_blocks<From>(alpha, a, b, beta, c);
+}
+
 // What this project's own programs link instead of compiling it again; nothing of it reaches a user of the headers.
 #ifdef REIGEN_KERNEL_INSTANTIATION
 REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const float>, Strided<const float>, float,
                                                        Strided<float>);
+REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const float>, PackedRight<float>, float,
+                                                       Strided<float>);
 REIGEN_KERNEL_INSTANTIATION template void gemm_checked(double, Strided<const double>, Strided<const double>, double,
+                                                       Strided<double>);
+REIGEN_KERNEL_INSTANTIATION template void gemm_checked(double, Strided<const double>, PackedRight<double>, double,
                                                        Strided<double>);
 REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const bfloat16>, Strided<const bfloat16>, float,
                                                        Strided<bfloat16>);
+REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const bfloat16>, PackedRight<bfloat16>, float,
+                                                       Strided<bfloat16>);
 REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const bfloat16>, Strided<const bfloat16>, float,
                                                        Strided<float>);
+REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const bfloat16>, PackedRight<bfloat16>, float,
+                                                       Strided<float>);
 #endif
+
+} // namespace detail
+
+namespace detail {
+
+/// What gemm asks of its arguments; `b_rows` and `b_cols` are of the right factor, `b_data` where it starts.
+template <class A, class C>
+void require_product(const Strided<A>& a, Index b_rows, Index b_cols, const void* b_data, const Strided<C>& c) {
+    require<ShapeError>(a.cols == b_rows && c.rows == a.rows && c.cols == b_cols, "gemm: a is ", shape(a.rows, a.cols),
+                        ", b is ", shape(b_rows, b_cols), ", c is ", shape(c.rows, c.cols));
+    require_elements(a, "gemm");
+    require_elements(c, "gemm");
+    const auto starts_with_c = [&](const void* factor, bool empty) { return !empty && !c.empty() && factor == c.data; };
+    require(!starts_with_c(a.data, a.empty()) && !starts_with_c(b_data, b_rows == 0 || b_cols == 0), "gemm: c, ",
+            shape(c.rows, c.cols), ", lies where a factor does; want memory of its own");
+}
+
+template <class From, class B, class C>
+inline constexpr bool multiplies_types = [] {
+    static_assert(std::is_same_v<From, std::remove_const_t<B>>, "reigen: gemm multiplies factors of one type");
+    static_assert(std::is_same_v<C, From> || std::is_same_v<C, Accumulator<From>>,
+                  "reigen: gemm writes the type of its factors or of their sums");
+    return true;
+}();
 
 } // namespace detail
 
@@ -93,20 +138,23 @@ REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const bflo
 template <class A, class B, class C>
 void gemm(Accumulator<A> alpha, const Strided<A>& a, const Strided<B>& b, Accumulator<A> beta, const Strided<C>& c) {
     using From = std::remove_const_t<A>;
-    static_assert(std::is_same_v<From, std::remove_const_t<B>>, "reigen: gemm multiplies factors of one type");
-    static_assert(std::is_same_v<C, From> || std::is_same_v<C, Accumulator<From>>,
-                  "reigen: gemm writes the type of its factors or of their sums");
-    require<ShapeError>(a.cols == b.rows && c.rows == a.rows && c.cols == b.cols, "gemm: a is ", shape(a.rows, a.cols),
-                        ", b is ", shape(b.rows, b.cols), ", c is ", shape(c.rows, c.cols));
-    detail::require_elements(a, "gemm");
+    static_assert(detail::multiplies_types<From, B, C>);
     detail::require_elements(b, "gemm");
-    detail::require_elements(c, "gemm");
-    const auto starts_with_c = [&](const auto& factor) {
-        return !factor.empty() && !c.empty() && static_cast<const void*>(factor.data) == c.data;
-    };
-    require(!starts_with_c(a) && !starts_with_c(b), "gemm: c, ", shape(c.rows, c.cols),
-            ", lies where a factor does; want memory of its own");
+    detail::require_product(a, b.rows, b.cols, b.data, c);
     detail::gemm_checked<From, C>(alpha, Strided<const From>(a), Strided<const From>(b), beta, c);
+}
+
+/// The same with a packed right factor, in the same bits.
+///
+/// Cost        as with the matrix, less its packing. Up to 16 rows the packed factor is read once, as fast as memory
+///             streams. Rows of C should be contiguous: others are written element by element
+template <class A, class B, class C>
+void gemm(Accumulator<A> alpha, const Strided<A>& a, const PackedWeight<B>& b, Accumulator<A> beta,
+          const Strided<C>& c) {
+    using From = std::remove_const_t<A>;
+    static_assert(detail::multiplies_types<From, B, C>);
+    detail::require_product(a, b.rows(), b.cols(), nullptr, c);
+    detail::gemm_checked<From, C>(alpha, Strided<const From>(a), b.factor(), beta, c);
 }
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

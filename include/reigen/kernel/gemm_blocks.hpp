@@ -1,8 +1,12 @@
 #pragma once
 
-#include <reigen/core/poll.hpp>
 #include <reigen/kernel/bfloat16.hpp>
+#include <reigen/kernel/gemm_few_rows.hpp>
+#include <reigen/kernel/gemm_k_block.hpp>
+#include <reigen/kernel/gemm_streamed.hpp>
 #include <reigen/kernel/pack.hpp>
+#include <reigen/kernel/packed_weight.hpp>
+#include <reigen/kernel/poll_clock.hpp>
 #include <reigen/kernel/prefetch.hpp>
 #include <reigen/kernel/tile_update.hpp>
 #include <reigen/kernel/workspace.hpp>
@@ -11,15 +15,6 @@
 #include <type_traits>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
-
-/// Elements of k that one chain of multiply-adds covers: sums over k = [0, block), [block, 2 block), ... are taken from
-/// zero each and added in order. A product cut into whole k-blocks is therefore summed as the uncut one.
-///
-/// At 384 float (256 double) a tile of A is 12 KB (16 KB) of the first-level cache, and C is read and written once in
-/// 4600 cycles a tile.
-template <class T>
-inline constexpr Index gemm_k_block = sizeof(Accumulator<T>) == 8 ? 256 : 384;
-
 namespace detail {
 
 /// How much of each factor is worked on at a time, in elements of the type multiplied in.
@@ -34,17 +29,11 @@ struct GemmBlocking {
     static constexpr Index rows = 1024 / TileShape::height * TileShape::height;
     /// Rows of the left factor packed at once.
     static constexpr Index left_rows = 64 / TileShape::height * TileShape::height;
-    /// Up to here the right factor is read where it lies, if its rows are contiguous. Against packing it, in turns in one
-    /// process: at 16, 32 and 64 rows 1.45, 1.29 and 1.14 times as fast where it is 512 x 512; where it is 1024 x 4096,
-    /// 1.8 times at 1 row, 1.15 to 1.35 at 16, 1.01 to 1.11 at 32, no difference seen from 48 on.
-    static constexpr Index few_rows = 64;
     /// Between two rows of a packed left factor: not a power of two, so that they do not share a cache set.
     static constexpr Index left_row_stride = depth + cache_line / Index(sizeof(T));
     /// A left factor above this many bytes is fetched ahead. In turns with not doing so in one process: 3% faster at
     /// 2048^3, and at 1024^3 where it is packed from its columns; 2% slower at 512^3; no difference seen between.
     static constexpr Index near_bytes = Index(1) << 20;
-    /// 80 us at the peak of the machine measured here.
-    static constexpr Index multiply_adds_between_polls = Index(lanes<T>) << 19;
 
     /// The size of equal parts, in whole units, that are at most `largest`.
     static constexpr Index even(Index total, Index largest, Index unit) {
@@ -54,22 +43,15 @@ struct GemmBlocking {
     }
 };
 
-/// Lets messages move every so many multiply-adds.
-class PollClock {
-  public:
-    explicit PollClock(Index interval) : interval_(interval) {}
-    void advance(Index work) {
-        done_ += work;
-        if (done_ < interval_)
-            return;
-        done_ = 0;
-        poll();
-    }
-
-  private:
-    Index interval_;
-    Index done_ = 0;
-};
+/// Whether rows are so few that the right factor is read once, in the order in which it lies.
+template <class From>
+bool rows_are_few(Index rows, const Strided<const From>& right) {
+    return rows <= FewRows<Accumulator<From>>::rows && right.col_stride == 1;
+}
+template <class From>
+bool rows_are_few(Index rows, const PackedRight<From>&) {
+    return rows <= StreamedTile::rows;
+}
 
 /// Scratch memory of one product.
 template <class T, class Out>
@@ -78,14 +60,15 @@ struct GemmScratch {
     using Memory = Workspace<struct GemmTag>;
 
     T* right;
-    T* left;
+    T* left; // where rows are few, of all k; or their sums
     T* sums;
 
-    GemmScratch(Index rows, Index columns, Index depth) {
-        const Index wide = packets_for<T>(std::min(columns, Blocking::columns)) * lanes<T>;
+    GemmScratch(Index rows, Index columns, Index depth, bool few_rows) {
+        const Index wide = packets_for<T>(few_rows ? columns : std::min(columns, Blocking::columns)) * lanes<T>;
         const Index high = std::min(rows, Blocking::left_rows);
-        const Index right_bytes = Memory::bytes<T>(std::min(depth, Blocking::depth) * wide);
-        const Index left_bytes = Memory::bytes<T>(high * Blocking::left_row_stride);
+        const Index right_bytes = few_rows ? 0 : Memory::bytes<T>(std::min(depth, Blocking::depth) * wide);
+        const Index left_bytes =
+            Memory::bytes<T>(few_rows ? std::max(rows * depth, FewRows<T>::sums) : high * Blocking::left_row_stride);
         const Index sum_bytes = std::is_same_v<T, Out> ? 0 : Memory::bytes<T>(std::min(rows, Blocking::rows) * wide);
         std::byte* const memory = Memory::reserve(right_bytes + left_bytes + sum_bytes);
         right = reinterpret_cast<T*>(memory);
@@ -115,34 +98,46 @@ class BlockProduct {
     BlockProduct(T alpha, T* right_scratch, T* left_scratch)
         : alpha_(alpha), right_scratch_(right_scratch), left_scratch_(left_scratch) {}
 
+    template <class Right>
+    void add(Factor a, Right b, T beta, Strided<T> c) {
+        if (rows_are_few(c.rows, b))
+            add_few_rows(a, b, beta, c);
+        else
+            add_k_blocks(a, b, beta, c);
+    }
+
+  private:
+    void add_few_rows(Factor a, Factor b, T beta, Strided<T> c) {
+        multiply_few_rows(alpha_, a, b, beta, c, left_scratch_, clock_);
+    }
+    void add_few_rows(Factor a, PackedRight<From> b, T beta, Strided<T> c) {
+        multiply_streamed(alpha_, a, b, beta, c, left_scratch_, clock_);
+    }
+
     /// k-block after k-block in ascending order.
-    void add(Factor a, Factor b, T beta, Strided<T> c) {
+    template <class Right>
+    void add_k_blocks(Factor a, Right b, T beta, Strided<T> c) {
         fetch_ahead_ = a.size() * Index(sizeof(From)) > Blocking::near_bytes;
         for (Index k = 0; k < a.cols; k += Blocking::depth) {
             const Index depth = std::min(Blocking::depth, a.cols - k);
             const Index next_depth = std::min(Blocking::depth, a.cols - k - depth);
             const Index next_rows = std::min(Blocking::left_rows, a.rows);
-            add_k_block(a.block(0, k, a.rows, depth), a.block(0, k + depth, next_rows, next_depth),
-                        b.block(k, 0, depth, b.cols), k == 0 ? beta : T(1), c);
+            const Factor next = a.block(0, k + depth, next_rows, next_depth);
+            add_rows(a.block(0, k, a.rows, depth), next, panels_of(b.block(k, 0, depth, b.cols)), k == 0 ? beta : T(1),
+                     c);
         }
     }
 
-  private:
-    /// One k-block; `next` is what of the left factor is needed after it. Where rows are few, packing the right factor
-    /// would cost more than it gives: its whole packets are read in place and only the last columns are packed.
-    void add_k_block(Factor a, Factor next, Factor b, T beta, Strided<T> c) {
+    RightPanel<T> panels_of(Factor b) { return pack_right<T>(b, right_scratch_); }
+    RightPanel<T> panels_of(PackedRight<From> b) {
         if constexpr (std::is_same_v<T, From>)
-            if (b.col_stride == 1 && c.rows <= Blocking::few_rows && c.cols >= lanes<T>) {
-                const Index whole = c.cols / lanes<T> * lanes<T>;
-                add_rows(a, {}, {b.data, lanes<T>, b.row_stride}, beta, c.block(0, 0, c.rows, whole));
-                b = b.block(0, whole, b.rows, b.cols - whole);
-                c = c.block(0, whole, c.rows, c.cols - whole);
-            }
-        if (c.cols > 0)
-            add_rows(a, next, pack_right<T>(b, right_scratch_), beta, c);
+            return b.panels();
+        else
+            return widen_panels<T>(b.panels(), b.rows, packets_for<T>(b.cols), right_scratch_);
     }
 
-    /// Group of rows after group of rows, the next one on its way while one is multiplied.
+    /// One k-block, group of rows after group of rows: the next one is on its way while one is multiplied, `after` at
+    /// last.
     void add_rows(Factor a, Factor after, RightPanel<T> right, T beta, Strided<T> c) {
         for (Index i = 0; i < c.rows; i += Blocking::left_rows) {
             const Index rows = std::min(Blocking::left_rows, c.rows - i);
@@ -176,13 +171,13 @@ class BlockProduct {
     T* right_scratch_;
     T* left_scratch_;
     bool fetch_ahead_ = false;
-    PollClock clock_{Blocking::multiply_adds_between_polls};
+    PollClock<T> clock_;
 };
 
 /// The same where C is bfloat16: sums are kept in scratch memory and rounded once.
-template <class From>
-void add_and_round(BlockProduct<float, From>& product, Strided<const From> a, Strided<const From> b, float beta,
-                   Strided<bfloat16> c, float* scratch) {
+template <class From, class Right>
+void add_and_round(BlockProduct<float, From>& product, Strided<const From> a, Right b, float beta, Strided<bfloat16> c,
+                   float* scratch) {
     const Strided<float> sums = {scratch, c.rows, c.cols, packets_for<float>(c.cols) * lanes<float>, 1};
     if (beta != 0)
         for (Index i = 0; i < c.rows; ++i)

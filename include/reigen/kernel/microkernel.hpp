@@ -35,19 +35,26 @@ struct Tile {
     Packet<T>& operator()(int i, int p) { return sum[i * Width + p]; }
 };
 
+struct NoAction {
+    REIGEN_INLINE void operator()(const void*) const {}
+};
+
 /// The tile of sums over k = 0, ..., depth - 1 of left(i, k) * right(k, p): one chain of fused multiply-adds an
-/// element, k ascending, from zero. Its bits therefore do not depend on Height, Width or the place in the tile.
+/// element, k ascending, from zero. Its bits therefore do not depend on Height, Width or the place in the tile. The right
+/// factor may be stored in a narrower type; each_step is called with the place in it before every k.
 ///
 /// Cost        depth (Height + Width) loads, depth Height Width multiply-adds
-template <class T, int Height, int Width>
-REIGEN_INLINE Tile<T, Height, Width> multiply_tile(Index depth, LeftPanel<T> left, RightPanel<T> right) {
+template <class T, int Height, int Width, class Right = T, class EachStep = NoAction>
+REIGEN_INLINE Tile<T, Height, Width> multiply_tile(Index depth, LeftPanel<T> left, RightPanel<Right> right,
+                                                   EachStep each_step = {}) {
     Tile<T, Height, Width> tile;
     unrolled<Height * Width>([&](auto i) REIGEN_INLINE_LAMBDA { tile.sum[i] = broadcast<T>(0); });
     const T* rows[Height];
     unrolled<Height>([&](auto i) REIGEN_INLINE_LAMBDA { rows[i] = left.data + i * left.row; });
-    const T* packets = right.data;
+    const Right* packets = right.data;
     const Index end = depth * left.step;
     for (Index at = 0; at != end; at += left.step) {
+        each_step(packets);
         Packet<T> b[Width];
         unrolled<Width>([&](auto p) REIGEN_INLINE_LAMBDA { b[p] = load<T>(packets + p * right.packet); });
         unrolled<Height>([&](auto i) REIGEN_INLINE_LAMBDA {

@@ -9,12 +9,6 @@
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
-/// Packets needed for `columns` columns, the last one perhaps not full.
-template <class T>
-constexpr Index packets_for(Index columns) {
-    return (columns + lanes<T> - 1) / lanes<T>;
-}
-
 /// Whole panels, from rows that are contiguous in memory: copied a few rows at a time for all panels, so that reading
 /// follows the rows. Panel by panel it would touch another page with every line, and products of 1024^3 to 2048^3 and
 /// 512x4096x1024 take 1 to 2.5% longer.
@@ -72,6 +66,29 @@ RightPanel<T> pack_right(Strided<const From> from, T* to) {
             pack_any_panel<T>(panel, to + column * from.rows);
     }
     return {to, L * from.rows, L};
+}
+
+/// The same panels in the type the factor is stored in.
+template <class From>
+void pack_right_as_stored(Strided<const From> from, From* to) {
+    using T = Accumulator<From>;
+    if constexpr (std::is_same_v<T, From>) {
+        pack_right<T>(from, to);
+    } else {
+        for (Index column = 0; column < from.cols; column += lanes<T>)
+            for (Index k = 0; k < from.rows; ++k)
+                for (Index j = column; j < column + lanes<T>; ++j)
+                    *to++ = j < from.cols ? from(k, j) : From(0);
+    }
+}
+
+/// Panels of `packet` elements each, one after the other, in the type they are multiplied in.
+template <class T, class From>
+RightPanel<T> widen_panels(RightPanel<From> from, Index rows, Index packets, T* to) {
+    for (Index p = 0; p < packets; ++p)
+        for (Index k = 0; k < rows; ++k)
+            store<T>(to + (p * rows + k) * lanes<T>, load<T>(from.data + p * from.packet + k * from.step));
+    return {to, lanes<T> * rows, lanes<T>};
 }
 
 /// A left factor laid out for tiles: rows as they are, or one interleaved panel a tile.

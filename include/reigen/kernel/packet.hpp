@@ -27,6 +27,12 @@ using Packet = typename Eigen::internal::packet_traits<T>::type;
 template <class T>
 inline constexpr int lanes = Eigen::internal::unpacket_traits<Packet<T>>::size;
 
+/// Packets needed for `columns` columns, the last one perhaps not full.
+template <class T>
+constexpr Index packets_for(Index columns) {
+    return (columns + lanes<T> - 1) / lanes<T>;
+}
+
 /// How many packets the processor can name at once.
 inline constexpr int packet_registers =
 #if defined(__AVX512F__) || defined(__aarch64__)

@@ -57,14 +57,14 @@ REIGEN_INLINE Packet<T> updated(const Packet<T>& sum, T alpha, T beta, LoadC loa
 
 /// The update of a tile of any shape, its sums in memory: also where C has gaps between its columns, or fewer of them.
 template <class T>
-void update_from_memory(const T* sums, Index packets, const TileUpdate<T>& job) {
-    const Index stride = job.c.col_stride;
-    for (Index i = 0; i < job.c.rows; ++i)
+void update_from_memory(const T* sums, Index packets, T alpha, T beta, Strided<T> tile) {
+    const Index stride = tile.col_stride;
+    for (Index i = 0; i < tile.rows; ++i)
         for (Index p = 0; p < packets; ++p, sums += lanes<T>) {
-            T* const c = &job.c(i, p * lanes<T>);
-            const int count = int(std::min<Index>(lanes<T>, job.c.cols - p * lanes<T>));
+            T* const c = &tile(i, p * lanes<T>);
+            const int count = int(std::min<Index>(lanes<T>, tile.cols - p * lanes<T>));
             const bool whole = stride == 1 && count == lanes<T>;
-            const Packet<T> result = updated<T>(load<T>(sums), job.alpha, job.beta, [&]() REIGEN_INLINE_LAMBDA {
+            const Packet<T> result = updated<T>(load<T>(sums), alpha, beta, [&]() REIGEN_INLINE_LAMBDA {
                 return whole ? load<T>(c) : load_some<T>(c, stride, count);
             });
             if (whole)
@@ -101,7 +101,7 @@ void update_tile(const TileUpdate<T>& job) {
             return update_from_registers(tile, job);
     T sums[Height * Width * lanes<T>];
     unrolled<Height * Width>([&](auto i) REIGEN_INLINE_LAMBDA { store<T>(sums + i * lanes<T>, tile.sum[i]); });
-    update_from_memory(sums, Width, job);
+    update_from_memory(sums, Width, job.alpha, job.beta, c);
 }
 
 /// update_tile for every shape up to the largest: kernel(height, width).
