@@ -1,113 +1,72 @@
+#include "attention_arrays.hpp"
 #include "families.hpp"
+#include "peers/torch.hpp"
 #include "support/comparison.hpp"
+#include "support/type_name.hpp"
 
-#include <reigen/core/random.hpp>
-#include <reigen/kernel/attention_backward.hpp>
-#include <reigen/kernel/attention_forward.hpp>
-
-#include <cmath>
+#include <functional>
+#include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
-
-using reigen::AttentionGradient;
-using reigen::AttentionState;
-using reigen::HeadsView;
-using reigen::Index;
-using reigen::Mask;
-using reigen::Runs;
-using reigen::ScoreRule;
-using reigen::Strided;
 
 namespace {
 
-/// One head of N queries on N keys.
-struct Case {
-    Index tokens;
-    Index head_dim;
-    bool causal;
+const AttentionCase cases[] = {{4096, 64, false}, {4096, 64, true}, {4096, 128, false}, {4096, 128, true},
+                               {1024, 64, false}, {1024, 64, true}, {256, 64, false},   {256, 32, true},
+                               {2048, 80, false}, {16384, 64, true}};
 
-    std::string name(const std::string& kernel) const {
-        return kernel + "/N:" + std::to_string(tokens) + "/d:" + std::to_string(head_dim) +
-               "/causal:" + std::to_string(int(causal));
-    }
+const char* name_of(Pass pass) {
+    return pass == Pass::forward ? "attention_forward" : "attention_backward";
+}
 
-    ScoreRule rule() const {
-        return {1 / std::sqrt(double(head_dim)), causal ? Mask::causal() : Mask::everything(), 0};
-    }
-
-    /// Multiplications and additions of a product over all pairs that see each other.
-    double product_flops() const {
-        const double pairs = causal ? double(tokens) * double(tokens + 1) / 2 : double(tokens) * double(tokens);
-        return 2 * pairs * double(head_dim);
-    }
-};
-
-const Case cases[] = {{4096, 64, false}, {4096, 64, true}, {4096, 128, false}, {4096, 128, true}, {1024, 64, false},
-                      {1024, 64, true},  {256, 64, false}, {256, 32, true},    {2048, 80, false}, {16384, 64, true}};
-
+/// PyTorch's scaled_dot_product_attention, and its gradients.
 template <class T>
-struct Tokens {
-    Case of;
-    std::vector<T> numbers;
-
-    Tokens(Case of_, std::uint64_t stream) : of(of_), numbers(std::size_t(of_.tokens * of_.head_dim)) {
-        const reigen::RandomStream random(1, stream);
-        for (std::size_t i = 0; i < numbers.size(); ++i)
-            numbers[i] = T(random.normal(Index(i)));
-    }
-
-    HeadsView<T> view() { return reigen::dense_heads(numbers.data(), 1, of.tokens, 1, of.head_dim); }
-};
-
-/// Everything that one pass, forward or backward, reads and writes.
-template <class T>
-struct Arrays {
-    Case of;
-    Tokens<T> q{of, 1}, k{of, 2}, v{of, 3}, dout{of, 4}, out{of, 5}, dq{of, 6}, dk{of, 7}, dv{of, 8};
-    std::vector<T> lse = std::vector<T>(std::size_t(of.tokens));
-    Runs positions = Runs::range(0, of.tokens);
-
-    Strided<T> lse_view() { return {lse.data(), of.tokens, 1, 1, 1}; }
-
-    void forward() {
-        AttentionState<T> state(q.view(), positions, 1, of.head_dim, of.rule());
-        state.absorb(k.view(), v.view(), positions);
-        state.finish(out.view(), lse_view());
-    }
-
-    void backward() {
-        AttentionGradient<T> state({q.view(), out.view(), dout.view(), lse_view()}, positions, 1, of.rule());
-        state.absorb(k.view(), v.view(), positions, dk.view(), dv.view());
-        state.finish(dq.view());
-    }
-};
-
-template <class T>
-void attention_forward(benchmark::State& state, Case of) {
-    Arrays<T> arrays{of};
-    bench::compare<T>(state, 2 * of.product_flops(), [&] { arrays.forward(); }, {});
+peers::torch::Task torch_task(AttentionArrays<T>& arrays, Pass pass) {
+    const auto crossing = [](const std::vector<Tokens<T>*>& all) {
+        std::vector<peers::torch::Array> crossed;
+        for (Tokens<T>* tokens : all)
+            crossed.push_back(tokens->array());
+        return crossed;
+    };
+    const AttentionCase& of = arrays.of;
+    return {std::string(name_of(pass)) + ' ' + bench::name_of<T> + ' ' + std::to_string(of.tokens) + ' ' +
+                std::to_string(of.head_dim) + ' ' + std::to_string(int(of.causal)),
+            crossing(arrays.inputs()), crossing(arrays.results(pass))};
 }
 
 template <class T>
-void attention_backward(benchmark::State& state, Case of) {
-    Arrays<T> arrays{of};
-    arrays.forward();
-    bench::compare<T>(state, 5 * of.product_flops(), [&] { arrays.backward(); }, {});
+bench::Row attention_row(AttentionCase of, Pass pass) {
+    using Arrays = std::shared_ptr<AttentionArrays<T>>;
+    const Arrays ours = std::make_shared<AttentionArrays<T>>(of);
+    ours->draw();
+    ours->forward();
+    const auto exact = std::make_shared<AttentionArrays<double>>(ours->exact());
+    const auto error_of = [=](const Arrays& arrays) -> std::function<double()> {
+        if (std::is_same_v<T, double>)
+            return {}; // it would be compared with itself
+        return [=] { return attention_error(*arrays, *exact, pass); };
+    };
+    bench::Row row{of.flops(pass), bench::multiply_add_peak<T>,
+                   bench::on_this_thread("", [=] { ours->run(pass); }, error_of(ours))};
+    const Arrays theirs = std::make_shared<AttentionArrays<T>>(*ours);
+    if (const auto torch = peers::torch::contender(torch_task(*theirs, pass), error_of(theirs)))
+        row.peers.push_back(*torch);
+    return row;
 }
 
-void register_case(const std::string& name, void (*run)(benchmark::State&, Case), Case of) {
-    benchmark::RegisterBenchmark(of.name(name).c_str(), [=](benchmark::State& state) { run(state, of); })
-        ->UseManualTime()
-        ->Unit(benchmark::kMicrosecond);
+template <class T>
+void register_case(AttentionCase of, Pass pass) {
+    bench::register_row(std::string(name_of(pass)) + '/' + bench::name_of<T> + of.sizes(),
+                        [=] { return attention_row<T>(of, pass); });
 }
 
 } // namespace
 
 void register_attention() {
-    for (const Case& of : cases)
-        register_case("attention_forward/float", attention_forward<float>, of);
-    register_case("attention_forward/double", attention_forward<double>, {2048, 64, false});
-    for (const Case& of : cases)
-        register_case("attention_backward/float", attention_backward<float>, of);
-    register_case("attention_backward/double", attention_backward<double>, {2048, 64, false});
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+        for (const AttentionCase& of : cases)
+            register_case<float>(of, pass);
+        register_case<double>({2048, 64, false}, pass);
+    }
 }

@@ -1,5 +1,5 @@
 #include "shard_sizes/crew.hpp"
-#include "support/comparison.hpp"
+#include "support/median.hpp"
 
 #include <support/program.hpp>
 

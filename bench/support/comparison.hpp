@@ -1,59 +1,143 @@
 #pragma once
 
+#include "support/bandwidth.hpp"
+#include "support/median.hpp"
 #include "support/peak.hpp"
 #include "support/stopwatch.hpp"
+
+#include <reigen/core/types.hpp>
 
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace bench {
 
-inline double median(std::vector<double> samples) {
-    const auto middle = samples.begin() + std::ptrdiff_t(samples.size() / 2);
-    std::nth_element(samples.begin(), middle, samples.end());
-    return *middle;
-}
-
-/// Somebody else's way to the same result.
-struct Peer {
-    std::string counter; // "vs_eigen"
-    std::function<void()> run;
+/// One way to a row's result: ours, or somebody else's.
+struct Contender {
+    std::string name;                                  // "eigen", in whose turns vs_eigen is measured
+    std::function<double(reigen::Index runs)> seconds; // processor time that so many runs take
+    std::function<double()> error = {};                // of what the last run left; see LargestError
 };
 
-/// One row of a kernel benchmark: ours, each peer and a burst of the peak take turns, so that all meet the same
-/// machine.
-///
-/// Counters    gflops; fraction_of_peak, of the multiply-add peak of T; and for each peer our speed over its speed.
-///             All are medians over the samples; a sample repeats a short kernel for about a millisecond.
-template <class T>
-void compare(benchmark::State& state, double flops, const std::function<void()>& ours, const std::vector<Peer>& peers) {
-    ours();
-    const auto repeats = std::max<benchmark::IterationCount>(1, benchmark::IterationCount(1e-3 / seconds_of(ours)));
-    const auto seconds_a_run = [&](const std::function<void()>& run) {
+/// A contender that runs on this thread.
+inline Contender on_this_thread(std::string name, std::function<void()> run, std::function<double()> error = {}) {
+    const auto seconds = [run = std::move(run)](reigen::Index runs) {
         return seconds_of([&] {
-                   for (benchmark::IterationCount i = 0; i < repeats; ++i)
-                       run();
-               }) /
-               double(repeats);
+            for (reigen::Index i = 0; i < runs; ++i)
+                run();
+        });
     };
-    std::vector<double> speeds, fractions;
-    std::vector<std::vector<double>> ratios(peers.size());
-    while (state.KeepRunningBatch(repeats)) {
-        const double seconds = seconds_a_run(ours);
-        state.SetIterationTime(seconds * double(repeats));
-        speeds.push_back(flops / seconds);
-        fractions.push_back(flops / seconds / multiply_add_peak<T>());
-        for (std::size_t p = 0; p < peers.size(); ++p)
-            ratios[p].push_back(seconds_a_run(peers[p].run) / seconds);
+    return {std::move(name), seconds, std::move(error)};
+}
+
+/// One row of a kernel benchmark.
+struct Row {
+    double flops;     // of one run
+    double (*peak)(); // flops a second that the processor can do: multiply_add_peak<T>
+    Contender ours;
+    std::vector<Contender> peers = {};
+    double streamed_bytes = 0; // read from memory by one run, where that is what bounds it
+};
+
+/// A row whose contenders have run: how often each runs a sample, about a millisecond, and what its error was.
+class ReadyRow {
+  public:
+    ReadyRow(std::string name, Row row) : name_(std::move(name)), row_(std::move(row)) {
+        ours_ = warmed_up(row_.ours);
+        for (const Contender& peer : row_.peers)
+            peers_.push_back(warmed_up(peer));
     }
-    state.counters["gflops"] = median(speeds) * 1e-9;
-    state.counters["fraction_of_peak"] = median(fractions);
-    for (std::size_t p = 0; p < peers.size(); ++p)
-        state.counters[peers[p].counter] = median(ratios[p]);
+
+    const std::string& name() const { return name_; }
+
+    /// Ours, each peer, and bursts of what the processor can do, take turns, so that all meet the same machine.
+    void measure(benchmark::State& state) const {
+        Samples samples(peers_.size());
+        while (state.KeepRunningBatch(ours_.runs))
+            state.SetIterationTime(take_turns(samples) * double(ours_.runs));
+        while (samples.speeds.size() < fewest_samples)
+            take_turns(samples);
+        report(samples, state);
+    }
+
+  private:
+    static constexpr std::size_t fewest_samples = 5;
+
+    struct WarmedUp {
+        reigen::Index runs;
+        std::optional<double> error;
+    };
+
+    struct Samples {
+        std::vector<double> speeds, of_peak, of_bandwidth;
+        std::vector<std::vector<double>> ratios;
+        explicit Samples(std::size_t peers) : ratios(peers) {}
+    };
+
+    static WarmedUp warmed_up(const Contender& contender) {
+        contender.seconds(1);
+        const double seconds = contender.seconds(1);
+        return {std::max<reigen::Index>(1, reigen::Index(1e-3 / seconds)),
+                contender.error ? std::optional(contender.error()) : std::nullopt};
+    }
+
+    /// Returns seconds of one run of ours.
+    double take_turns(Samples& samples) const {
+        const double seconds = row_.ours.seconds(ours_.runs) / double(ours_.runs);
+        samples.speeds.push_back(row_.flops / seconds);
+        samples.of_peak.push_back(row_.flops / seconds / row_.peak());
+        if (row_.streamed_bytes > 0)
+            samples.of_bandwidth.push_back(row_.streamed_bytes / seconds / streaming_bandwidth());
+        for (std::size_t p = 0; p < peers_.size(); ++p)
+            samples.ratios[p].push_back(row_.peers[p].seconds(peers_[p].runs) / double(peers_[p].runs) / seconds);
+        return seconds;
+    }
+
+    void report(const Samples& samples, benchmark::State& state) const {
+        state.counters["gflops"] = median(samples.speeds) * 1e-9;
+        state.counters["fraction_of_peak"] = median(samples.of_peak);
+        if (!samples.of_bandwidth.empty()) {
+            state.counters["gigabytes_a_second"] = median(samples.speeds) / row_.flops * row_.streamed_bytes * 1e-9;
+            state.counters["fraction_of_bandwidth"] = median(samples.of_bandwidth);
+        }
+        if (ours_.error)
+            state.counters["error"] = *ours_.error;
+        for (std::size_t p = 0; p < peers_.size(); ++p) {
+            state.counters["vs_" + row_.peers[p].name] = median(samples.ratios[p]);
+            if (peers_[p].error)
+                state.counters["error_" + row_.peers[p].name] = *peers_[p].error;
+        }
+    }
+
+    std::string name_;
+    Row row_;
+    WarmedUp ours_{};
+    std::vector<WarmedUp> peers_;
+};
+
+/// Registers a row, made when its turn comes and dropped when the next one's does: Google Benchmark runs each several
+/// times to find out how long it takes.
+///
+/// Counters    gflops and fraction_of_peak; where bytes are streamed, gigabytes_a_second and fraction_of_bandwidth; for
+///             each peer vs_NAME, our speed over its speed; error and error_NAME of those that know theirs. Speeds are
+///             medians over samples.
+inline void register_row(const std::string& name, const std::function<Row()>& make) {
+    const auto run = [=](benchmark::State& state) {
+        static std::optional<ReadyRow> current;
+        if (!current || current->name() != name) {
+            current.reset();
+            current.emplace(name, make());
+        }
+        current->measure(state);
+    };
+    benchmark::RegisterBenchmark(name.c_str(), run)->UseManualTime()->Unit(benchmark::kMicrosecond);
 }
 
 } // namespace bench

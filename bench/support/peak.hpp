@@ -4,9 +4,14 @@
 
 #include <reigen/kernel/packet.hpp>
 
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
+
 namespace bench {
 
-/// Chains of sums side by side: more than the 8 that two multiply-adds a cycle of latency 4 need.
+/// Chains of sums side by side: more than the 8 that two multiply-adds a cycle of latency 4 need, and, with 32
+/// registers, than the 16 that products of bfloat16 pairs need, whose latency is 6.
 inline constexpr int peak_chains = reigen::detail::packet_registers == 32 ? 24 : 12;
 
 /// Makes the compiler believe that a packet is read, and perhaps changed, here.
@@ -35,12 +40,45 @@ template <class T>
     unrolled<peak_chains>([&](auto i) REIGEN_INLINE_LAMBDA { touch(sums[i]); });
 }
 
-/// What the processor can do at this moment, in flops a second: a burst of about 0.1 ms.
+/// What the processor can do at this moment in products and sums of T, in flops a second: a burst of about 0.1 ms.
 template <class T>
 double multiply_add_peak() {
     constexpr int steps = 10000;
     const double seconds = seconds_of([] { multiply_add_in_registers<T>(steps); });
     return 2.0 * peak_chains * reigen::detail::lanes<T> * steps / seconds;
 }
+
+#if defined(__AVX512BF16__)
+
+/// The same of pairs of bfloat16, summed in float: 4 flops a lane.
+[[gnu::noinline]] inline void multiply_add_pairs_in_registers(int steps) {
+    using reigen::detail::unrolled;
+    __m512 sums[peak_chains];
+    unrolled<peak_chains>([&](auto i) REIGEN_INLINE_LAMBDA { sums[i] = _mm512_set1_ps(float(int(i))); });
+    __m512 pairs = _mm512_setzero_ps();
+    for (int step = 0; step < steps; ++step) {
+        touch(pairs);
+        const auto factor = (__m512bh)(pairs);
+        unrolled<peak_chains>([&](auto i)
+                                  REIGEN_INLINE_LAMBDA { sums[i] = _mm512_dpbf16_ps(sums[i], factor, factor); });
+    }
+    unrolled<peak_chains>([&](auto i) REIGEN_INLINE_LAMBDA { touch(sums[i]); });
+}
+
+template <>
+inline double multiply_add_peak<reigen::bfloat16>() {
+    constexpr int steps = 10000;
+    return 4.0 * peak_chains * 16 * steps / seconds_of([] { multiply_add_pairs_in_registers(steps); });
+}
+
+#else
+
+/// Without an instruction of its own bfloat16 is widened: float's peak is its peak.
+template <>
+inline double multiply_add_peak<reigen::bfloat16>() {
+    return multiply_add_peak<float>();
+}
+
+#endif
 
 } // namespace bench
