@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by examples/run.sh, tests/run.sh and .ci/run, after `set -eu`: installs what a purpose needs, configures and
-# builds. Does nothing, and needs no network, when everything is there.
+# Sourced by examples/run.sh, tests/run.sh, bench/run.sh and .ci/run, after `set -eu`: installs what a purpose needs,
+# configures and builds. Does nothing, and needs no network, when everything is there.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck disable=SC2034 # for the sourcing script
@@ -13,6 +13,7 @@ packages_for() {
         examples) echo libcli11-dev ;;
         tests) echo libgtest-dev nlohmann-json3-dev ;;
         bench) echo libbenchmark-dev libcli11-dev ;;
+        peers) echo libopenblas0-pthread ;;
         python_packages) echo python3 python3-venv ;;
         checks)
             echo clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 shellcheck
