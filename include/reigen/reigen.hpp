@@ -15,6 +15,7 @@
 #include <reigen/kernel/attention_backward.hpp>
 #include <reigen/kernel/attention_forward.hpp>
 #include <reigen/kernel/gemm.hpp>
+#include <reigen/kernel/packed_weight.hpp>
 
 #include <reigen/comm/checked.hpp>
 #include <reigen/comm/communicator.hpp>
@@ -41,6 +42,7 @@
 #include <reigen/matmul/audit.hpp>
 #include <reigen/matmul/elementwise.hpp>
 #include <reigen/matmul/matmul.hpp>
+#include <reigen/matmul/packed_shard.hpp>
 #include <reigen/matmul/same_bits.hpp>
 #include <reigen/matmul/sums.hpp>
 
