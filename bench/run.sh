@@ -14,11 +14,12 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../cmake/bootstrap.sh"
 environment=${XDG_CACHE_HOME:-$HOME/.cache}/reigen-bench
 
-# install_packages NAME: what bench/kernels/requirements/NAME.txt lists, unless it is there as it is listed now.
+# install_packages NAME: what bench/kernels/requirements/NAME.txt lists, unless it is there as it is listed now. The
+# file's first line says what it is.
 install_packages() {
     local list=$root/bench/kernels/requirements/$1.txt installed=$environment/$1.txt
     cmp -s "$list" "$installed" && return 0
-    echo "Installing $1 for Python in $environment"
+    echo "Installing $(sed -n '1s/^# //p' "$list") into $environment"
     { [ -x "$environment/bin/pip" ] || python3 -m venv "$environment"; } &&
         "$environment/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: -r "$list" &&
         cp "$list" "$installed"

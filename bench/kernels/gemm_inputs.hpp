@@ -25,9 +25,6 @@ struct GemmShape {
     Transposed transposed = Transposed::none;
     bool streams_weights = false; // B comes from memory each time
 
-    GemmShape with(Transposed which) const { return {m, n, k, which, streams_weights}; }
-    GemmShape streaming() const { return {m, n, k, transposed, true}; }
-
     /// "/512/1024/4096"
     std::string sizes() const { return '/' + std::to_string(m) + '/' + std::to_string(n) + '/' + std::to_string(k); }
     double flops() const { return 2.0 * double(m) * double(n) * double(k); }

@@ -32,8 +32,12 @@ medians:
   error, error_eigen...  of each result: its largest difference from the one in double, over the largest exact value
 
 Rows are named kernel/type/sizes, for instance gemm/float/512/1024/4096: C[512, 1024] = A[512, 4096] B[4096, 1024].
-attention_forward and attention_backward take one head of N queries on N keys of head_dim d; with causal:1 only the
-pairs that see each other are counted. With 1, 4 or 8 rows B is read from memory.
+  gemm_transposed_a, gemm_transposed_b   A, or B, lies in memory as its transpose: X^T dY and dY W^T of a linear layer
+  gemm_packed                            B is packed once, outside of what is timed; so are oneDNN's weights
+  .../1/4096/4096 and other few rows     B is larger than the caches, or one of several copies that together are
+  attention_forward, attention_backward  one head of N queries on N keys of head_dim d; with causal:1 only the pairs
+                                         that see each other are counted
+
   kernels --benchmark_filter=gemm/float                      some of them
   kernels --benchmark_min_time=0.01                          a short run
   kernels --benchmark_out=k.json --benchmark_out_format=json

@@ -22,6 +22,8 @@ class Row:
         kernel, kind, *sizes = counters["name"].removesuffix("/manual_time").split("/")
         streams = "fraction_of_bandwidth" in counters
         self.family = f"{kernel} {kind}" + (", of bandwidth" if streams else "")
+        if sizes[-1].startswith("causal:"):
+            self.family += ", causal" if sizes.pop() == "causal:1" else ""
         self.sizes = "\n".join(sizes)
         self.flops = counters["gflops"] * counters["real_time"]
         ours = counters["fraction_of_bandwidth" if streams else "fraction_of_peak"]
