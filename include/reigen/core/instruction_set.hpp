@@ -10,24 +10,31 @@
 #error "reigen: compile without -ffast-math and -ffinite-math-only: masks need infinities, sums need their order"
 #endif
 
-#if defined(__AVX512F__) && defined(__AVX512BF16__)
-#define REIGEN_INSTRUCTION_SET avx512_bf16
-#elif defined(__AVX512F__)
-#define REIGEN_INSTRUCTION_SET avx512
-#elif defined(__AVX2__) && defined(__FMA__)
-#define REIGEN_INSTRUCTION_SET avx2_fma
-#elif defined(__AVX__)
-#define REIGEN_INSTRUCTION_SET avx
-#elif defined(__SSE4_1__)
-#define REIGEN_INSTRUCTION_SET sse4
-#elif defined(__SSE2__)
-#define REIGEN_INSTRUCTION_SET sse2
-#elif defined(__ARM_FEATURE_SVE)
-#define REIGEN_INSTRUCTION_SET sve
-#elif defined(__ARM_NEON)
-#define REIGEN_INSTRUCTION_SET neon
+// OpenMP changes what the kernels are compiled to, so it is part of the name.
+#ifdef _OPENMP
+#define REIGEN_THREADING(set) set##_openmp
 #else
-#define REIGEN_INSTRUCTION_SET generic
+#define REIGEN_THREADING(set) set
+#endif
+
+#if defined(__AVX512F__) && defined(__AVX512BF16__)
+#define REIGEN_INSTRUCTION_SET REIGEN_THREADING(avx512_bf16)
+#elif defined(__AVX512F__)
+#define REIGEN_INSTRUCTION_SET REIGEN_THREADING(avx512)
+#elif defined(__AVX2__) && defined(__FMA__)
+#define REIGEN_INSTRUCTION_SET REIGEN_THREADING(avx2_fma)
+#elif defined(__AVX__)
+#define REIGEN_INSTRUCTION_SET REIGEN_THREADING(avx)
+#elif defined(__SSE4_1__)
+#define REIGEN_INSTRUCTION_SET REIGEN_THREADING(sse4)
+#elif defined(__SSE2__)
+#define REIGEN_INSTRUCTION_SET REIGEN_THREADING(sse2)
+#elif defined(__ARM_FEATURE_SVE)
+#define REIGEN_INSTRUCTION_SET REIGEN_THREADING(sve)
+#elif defined(__ARM_NEON)
+#define REIGEN_INSTRUCTION_SET REIGEN_THREADING(neon)
+#else
+#define REIGEN_INSTRUCTION_SET REIGEN_THREADING(generic)
 #endif
 
 #define REIGEN_STRING_OF(text) #text
@@ -35,7 +42,8 @@
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
-/// The instruction set the including file is compiled for, as it appears in every symbol's name.
+/// The instruction set the including file is compiled for, and whether kernels use OpenMP's threads, as in every symbol's
+/// name.
 inline constexpr const char* instruction_set = REIGEN_STRING(REIGEN_INSTRUCTION_SET);
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

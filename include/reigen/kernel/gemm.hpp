@@ -1,7 +1,7 @@
 #pragma once
 
 #include <reigen/core/error.hpp>
-#include <reigen/kernel/gemm_blocks.hpp>
+#include <reigen/kernel/gemm_parts.hpp>
 
 #include <algorithm>
 #include <type_traits>
@@ -28,31 +28,6 @@ bool better_transposed(const Strided<Out>& c) {
     return c.col_stride != 1 && c.row_stride == 1;
 }
 
-/// The product with vectors along the rows of C: block after block of C, each over all of k. The right factor is a
-/// matrix or a packed one.
-template <class From, class Right, class Out>
-void multiply_blocks(Accumulator<From> alpha, Strided<const From> a, Right b, Accumulator<From> beta, Strided<Out> c) {
-    using T = Accumulator<From>;
-    using Blocking = GemmBlocking<T>;
-    const bool few_rows = rows_are_few(c.rows, b);
-    const GemmScratch<T, Out> scratch(c.rows, c.cols, a.cols, few_rows);
-    BlockProduct<T, From> product(alpha, scratch.right, scratch.left);
-    const Index wide = few_rows ? c.cols : Blocking::even(c.cols, Blocking::columns, TileShape::width * lanes<T>);
-    const Index high = Blocking::even(c.rows, Blocking::rows, TileShape::height);
-    for (Index j = 0; j < c.cols; j += wide)
-        for (Index i = 0; i < c.rows; i += high) {
-            const Index rows = std::min(high, c.rows - i);
-            const Index columns = std::min(wide, c.cols - j);
-            const Strided<const From> left = a.block(i, 0, rows, a.cols);
-            const Right right = b.block(0, j, b.rows, columns);
-            const Strided<Out> block = c.block(i, j, rows, columns);
-            if constexpr (std::is_same_v<T, Out>)
-                product.add(left, right, beta, block);
-            else
-                add_and_round<From>(product, left, right, beta, block, scratch.sums);
-        }
-}
-
 /// gemm once its arguments are checked: what is instantiated once for each type.
 template <class From, class Out>
 void gemm_checked(Accumulator<From> alpha, Strided<const From> a, Strided<const From> b, Accumulator<From> beta,
@@ -63,8 +38,8 @@ void gemm_checked(Accumulator<From> alpha, Strided<const From> a, Strided<const 
     if (alpha == T(0) || a.cols == 0)
         return scale_only<T>(beta, c);
     if (better_transposed<T>(c))
-        return multiply_blocks<From>(alpha, b.transpose(), a.transpose(), beta, c.transpose());
-    multiply_blocks<From>(alpha, a, b, beta, c);
+        return multiply_parts<From>(alpha, b.transpose(), a.transpose(), beta, c.transpose());
+    multiply_parts<From>(alpha, a, b, beta, c);
 }
 
 /// The same with a packed right factor, which fixes along what vectors run.
@@ -76,7 +51,7 @@ void gemm_checked(Accumulator<From> alpha, Strided<const From> a, PackedRight<Fr
         return;
     if (alpha == T(0) || a.cols == 0)
         return scale_only<T>(beta, c);
-    multiply_blocks<From>(alpha, a, b, beta, c);
+    multiply_parts<From>(alpha, a, b, beta, c);
 }
 
 // What this project's own programs link instead of compiling it again; nothing of it reaches a user of the headers.
@@ -131,10 +106,12 @@ inline constexpr bool multiplies_types = [] {
 /// the last k. C must not overlap A or B. Where beta is 0, C is not read; where alpha is 0 or k is 0, A and B are not.
 ///
 /// Shapes      a [m, k], b [k, n], c [m, n]; any of them may be 0
-/// Cost        2 m n k flops; at most 0.7 MB of scratch memory, kept by the thread (2.3 MB where C is bfloat16)
+/// Cost        2 m n k flops, over OpenMP's threads in a file compiled for it; at most 0.7 MB of scratch memory a thread,
+///             kept by it (2.3 MB where C is bfloat16; up to 16 rows, those of the factors and of C)
 /// Collective  no; lets messages in flight move about every 80 us
 /// Throws      ShapeError; ArgumentError for a matrix without memory, or a C that begins where a factor does
-/// Order       fixed by gemm_k_block alone: row and column slices of a product are bitwise the slices of the whole
+/// Order       fixed by gemm_k_block alone: row and column slices of a product are bitwise the slices of the whole, and
+///             the number of threads changes no bit
 template <class A, class B, class C>
 void gemm(Accumulator<A> alpha, const Strided<A>& a, const Strided<B>& b, Accumulator<A> beta, const Strided<C>& c) {
     using From = std::remove_const_t<A>;

@@ -192,5 +192,30 @@ void add_and_round(BlockProduct<float, From>& product, Strided<const From> a, Ri
                 c(i, j) = round_to_bfloat16(sums(i, j));
 }
 
+/// The product with vectors along the rows of C, on one thread: block after block of C, each over all of k. The right
+/// factor is a matrix or a packed one.
+template <class From, class Right, class Out>
+void multiply_blocks(Accumulator<From> alpha, Strided<const From> a, Right b, Accumulator<From> beta, Strided<Out> c) {
+    using T = Accumulator<From>;
+    using Blocking = GemmBlocking<T>;
+    const bool few_rows = rows_are_few(c.rows, b);
+    const GemmScratch<T, Out> scratch(c.rows, c.cols, a.cols, few_rows);
+    BlockProduct<T, From> product(alpha, scratch.right, scratch.left);
+    const Index wide = few_rows ? c.cols : Blocking::even(c.cols, Blocking::columns, TileShape::width * lanes<T>);
+    const Index high = Blocking::even(c.rows, Blocking::rows, TileShape::height);
+    for (Index j = 0; j < c.cols; j += wide)
+        for (Index i = 0; i < c.rows; i += high) {
+            const Index rows = std::min(high, c.rows - i);
+            const Index columns = std::min(wide, c.cols - j);
+            const Strided<const From> left = a.block(i, 0, rows, a.cols);
+            const Right right = b.block(0, j, b.rows, columns);
+            const Strided<Out> block = c.block(i, j, rows, columns);
+            if constexpr (std::is_same_v<T, Out>)
+                product.add(left, right, beta, block);
+            else
+                add_and_round<From>(product, left, right, beta, block, scratch.sums);
+        }
+}
+
 } // namespace detail
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET
