@@ -1,6 +1,9 @@
 #pragma once
 
-#include <reigen/reigen.hpp>
+#include <reigen/comm/threads.hpp>
+#include <reigen/core/version.hpp>
+#include <reigen/layout/redistribute.hpp>
+#include <reigen/matmul/matmul.hpp>
 
 /// [2 3] [1 0 1 2; 0 1 3 4] with the two terms of every inner product on different ranks.
 inline void check_product(const reigen::Communicator& world) {
