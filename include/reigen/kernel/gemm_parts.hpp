@@ -17,9 +17,9 @@ struct ThreadGrid {
     /// two tiles.
     template <class T>
     static ThreadGrid over(const Strided<T>& c, Index depth) {
-        using Sum = Accumulator<T>;
-        constexpr Index part_width = 2 * TileShape::width * lanes<Sum>, part_height = 2 * TileShape::height;
-        constexpr double part_work = double(1 << 20) * lanes<Sum> / 2;
+        constexpr Index width = lanes<Accumulator<T>>;
+        constexpr Index part_width = 2 * TileShape::width * width, part_height = 2 * TileShape::height;
+        constexpr double part_work = double(1 << 19) * width;
         const double work = double(c.rows) * double(c.cols) * double(depth);
         const Index threads = std::min<Index>(thread_count(), Index(std::min(work / part_work, 1e6)));
         ThreadGrid grid;
