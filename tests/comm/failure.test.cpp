@@ -113,7 +113,7 @@ TEST(failure, every_collective_and_every_started_operation_has_the_deadline) {
             [&](const Communicator& ranks) { ranks.all_gather(two, four); },
             [&](const Communicator& ranks) { ranks.reduce_scatter(four, two); },
             [&](const Communicator& ranks) { ranks.broadcast(two, 1); },
-            [&](const Communicator& ranks) { ranks.all_to_all(four, parts, four, parts); },
+            [&](const Communicator& ranks) { ranks.all_to_all(std::vector(four), parts, four, parts); },
             [&](const Communicator& ranks) { ranks.barrier(); },
             [&](const Communicator& ranks) { ranks.split(0, 0); },
             [&](const Communicator& ranks) { ranks.start_all_reduce(buffer_of(two)).wait(); },

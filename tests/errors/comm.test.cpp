@@ -58,6 +58,25 @@ const std::vector<WrongCall> ranges = {
      [](auto& world) { world.reduce_scatter(floats(2 * world.size()), floats(1), Reduction::sum, parts(world, 1)); }},
     {"a part beyond the whole", shape_error, "a part of 9223372036854775807 elements of a whole of",
      [](auto& world) { world.all_gather(floats(1), floats(world.size()), parts(world, largest)); }},
+    {"a gather of a part that lies elsewhere in the whole", argument_error,
+     "all_gather: the ranges overlap, and this rank's",
+     [](auto& world) {
+         auto all = floats(2 * world.size() + 1);
+         world.all_gather(std::span(all).first(2), std::span(all).subspan(1));
+     }},
+    {"a scatter of unequal parts to elsewhere in the whole", argument_error, "reduce_scatter: the ranges overlap, and",
+     [](auto& world) {
+         auto sizes = parts(world, 2);
+         sizes.back() += 1;
+         auto all = floats(2 * world.size() + 2);
+         world.reduce_scatter(std::span(all).subspan(1), std::span(all).first(std::size_t(sizes[world.rank()])),
+                              Reduction::sum, sizes);
+     }},
+    {"an exchange in place", argument_error, "all_to_all: the ranges overlap",
+     [](auto& world) {
+         auto all = floats(world.size());
+         world.all_to_all(all, parts(world, 1), all, parts(world, 1));
+     }},
     {"parts whose sum overflows to the whole", shape_error, "elements of a whole of 2",
      [](auto& world) {
          auto wrapping = parts(world, 0); // largest + largest + 4 is 2 again, where there are three
