@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdlib>
 
+#include <pthread.h>
+
 namespace threads_test {
 
 using reigen::Buffer;
@@ -70,6 +72,21 @@ TEST(threads, a_rank_that_throws_wakes_the_others_and_its_exception_comes_out) {
     };
     EXPECT_EQ(words_of<std::out_of_range>([&] { run_threads(3, body); }), "out of luck");
     EXPECT_EQ(woken.count(), 2);
+}
+
+TEST(threads, a_rank_that_throws_nothing_to_read_is_told_of_all_the_same) {
+    const auto expect_woken = [](const std::string& words, const std::function<void()>& fail) {
+        Woken woken("rank 1 failed: " + words);
+        const auto body = [&](const Communicator& world) {
+            if (world.rank() == 1)
+                fail();
+            woken.count([&] { world.barrier(); });
+        };
+        EXPECT_ANY_THROW(run_threads(3, body));
+        EXPECT_EQ(woken.count(), 2);
+    };
+    expect_woken("an exception without a message", [] { throw std::runtime_error(""); });
+    expect_woken("an exception of unknown type", [] { throw 42; });
 }
 
 TEST(threads, a_rank_that_throws_wakes_those_who_wait_for_others_of_other_groups) {
@@ -236,6 +253,19 @@ TEST(threads, a_wish_for_checks_that_is_neither_yes_nor_no_is_refused) {
         run_threads(2, [&](const Communicator& world) { EXPECT_EQ(world.backend()->compares(), checks) << wish; });
     }
     setenv("REIGEN_CHECKED", before.c_str(), 1);
+}
+
+TEST(threads, a_rank_that_cannot_be_started_ends_the_others) {
+    pthread_attr_t before;
+    pthread_attr_t huge;
+    pthread_getattr_default_np(&before);
+    pthread_getattr_default_np(&huge);
+    ASSERT_EQ(pthread_attr_setstacksize(&huge, std::size_t(1) << 46), 0); // the address space has room for one of them
+    ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+    const auto words =
+        words_of<reigen::Error>([] { run_threads(4, [](const Communicator& world) { world.barrier(); }); });
+    pthread_setattr_default_np(&before);
+    EXPECT_NE(words.find(" of 4 cannot be started: "), std::string::npos) << words;
 }
 
 TEST(threads, no_ranks_are_refused) {

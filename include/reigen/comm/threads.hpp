@@ -14,6 +14,7 @@
 #include <mutex>
 #include <numeric>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -35,8 +36,9 @@ class ThreadRun {
         : body_(body), options_(options), crew_(std::make_shared<Crew>(ranks)), hub_(world_of(crew_)) {}
 
     void run() {
+        threads_.reserve(std::size_t(crew_->size()));
         for (int rank = 0; rank < crew_->size(); ++rank)
-            threads_.emplace_back([this, rank] { run_rank(rank); });
+            start_rank(rank);
         wait_for_all();
         for (std::thread& thread : threads_)
             thread.join();
@@ -51,6 +53,18 @@ class ThreadRun {
         return std::make_shared<ThreadHub>(crew, std::move(ranks));
     }
 
+    /// A rank for which the system has no thread fails, and with it the others.
+    void start_rank(int rank) {
+        try {
+            threads_.emplace_back([this, rank] { run_rank(rank); });
+        } catch (const std::system_error& error) {
+            const std::string words =
+                concat("run_threads: rank ", rank, " of ", crew_->size(), " cannot be started: ", error.what());
+            crew_->fail(rank, std::make_exception_ptr(Error(words)), words);
+            finish_rank(rank);
+        }
+    }
+
     void run_rank(int rank) noexcept {
         try {
             const Communicator world(
@@ -61,6 +75,10 @@ class ThreadRun {
             crew_->fail(rank, std::current_exception(), message_of(std::current_exception()));
         }
         registry().close();
+        finish_rank(rank);
+    }
+
+    void finish_rank(int rank) {
         crew_->leave(rank);
         const std::lock_guard lock(mutex_);
         ++finished_;
@@ -106,9 +124,9 @@ class ThreadRun {
 ///
 /// A rank that throws, or that returns while others still wait for it, wakes them; they throw `PeerError`.
 /// Throws  ArgumentError under a launcher that started several processes, unless MPI has brought them together or
-///         `options.alone` is set; what the first rank to fail threw, once all have come back; a rank that does not come back within
-///         `options.patience` seconds after a failure is reported and ends the process, since a thread cannot be
-///         stopped
+///         `options.alone` is set; Error where the system has too few threads; what the first rank to fail threw, once
+///         all have come back; a rank that does not come back within `options.patience` seconds after a failure is
+///         reported and ends the process, since a thread cannot be stopped
 inline void run_threads(int ranks, const std::function<void(const Communicator&)>& body, ThreadOptions options = {}) {
     require(ranks >= 1, "run_threads: ", ranks, " ranks; want 1 or more");
     require(options.deadline >= 0, "run_threads: a deadline of ", options.deadline, " s; want 0 (none) or more");

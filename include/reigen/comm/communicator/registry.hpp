@@ -42,7 +42,8 @@ inline std::string message_of(const std::exception_ptr& exception) {
     try {
         std::rethrow_exception(exception);
     } catch (const std::exception& error) {
-        return error.what();
+        const std::string message = error.what();
+        return message.empty() ? "an exception without a message" : message;
     } catch (...) {
         return "an exception of unknown type";
     }
