@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reigen/core/hash.hpp>
 #include <reigen/core/memory.hpp>
 #include <reigen/core/random.hpp>
 #include <reigen/layout/parameter.hpp>
@@ -22,12 +23,9 @@ struct Initial {
     std::uint64_t seed = 0;
 };
 
-/// A tensor's number among the random streams: the FNV-1a hash of its name.
+/// A tensor's number among the random streams: the hash of its name.
 constexpr std::uint64_t tensor_number(std::string_view name) {
-    std::uint64_t hash = 0xcbf29ce484222325;
-    for (const char letter : name)
-        hash = (hash ^ std::uint64_t(static_cast<unsigned char>(letter))) * 0x100000001b3;
-    return hash;
+    return (detail::Hash() << name).value();
 }
 
 /// A parameter and its gradient, which starts at zero and to which every backward pass adds.

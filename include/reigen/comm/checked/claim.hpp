@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/comm/backend/operation.hpp>
+#include <reigen/core/hash.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -11,31 +12,6 @@
 #include <type_traits>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
-
-/// FNV-1a, the same on every machine and build.
-class Hash {
-  public:
-    Hash& operator<<(std::string_view text) {
-        for (const char byte : text)
-            mix(std::uint8_t(byte));
-        return *this;
-    }
-
-    template <class Number>
-        requires std::is_arithmetic_v<Number>
-    Hash& operator<<(Number number) {
-        for (std::uint64_t left = std::uint64_t(number), byte = 0; byte < 8; ++byte, left >>= 8)
-            mix(std::uint8_t(left));
-        return *this;
-    }
-
-    std::uint64_t value() const { return value_; }
-
-  private:
-    void mix(std::uint8_t byte) { value_ = (value_ ^ byte) * 0x100000001b3; }
-
-    std::uint64_t value_ = 0xcbf29ce484222325;
-};
 
 /// What all ranks of a group must call alike, in words: "all_gather of 7 float in parts of 3 2 2".
 ///
