@@ -52,7 +52,8 @@ const std::vector<WrongCall> views = {
      [](auto& world) { heads(Part(over(world, cp), two_of_eight, 4, 8).matrix.view(), two_of_eight, -8); }},
     {"columns that are no whole heads", shape_error, "are not whole heads of 7",
      [](auto& world) { heads(Part(over(world, cp), two_of_eight, 4, 8).matrix.view(), two_of_eight, 7); }},
-    {"rows of other sequences", shape_error, "do not lie as the tokens of 3 zigzag sequences of 8",
+    {"rows of other sequences", shape_error,
+     "do not lie as the tokens of 3 zigzag sequences of 8 over dp|cp; divide them by sequences.rows(mesh, dp|cp)",
      [](auto& world) {
          heads(Part(over(world, cp), two_of_eight, 4, 8).matrix.view(), {3, 8, SequenceLayout::zigzag}, 8);
      }},

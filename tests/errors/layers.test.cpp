@@ -158,7 +158,8 @@ const std::vector<WrongCall> attention = {
      [](auto& world) {
          attend(world, {.width = 8, .heads = {4, 2}, .head_dim = 2, .mask = Mask::window(-1)}, 6, {1, 6});
      }},
-    {"other tokens than the pass has", shape_error, "6x8, do not lie as the tokens of 1 contiguous sequences of 7",
+    {"other tokens than the pass has", shape_error,
+     "6x8, do not lie as the tokens of 1 contiguous sequences of 7; divide them by sequences.rows(mesh, dp|cp",
      [](auto& world) { attend(world, eight_wide(), 6, {1, 7}); }},
     {"a pass of stripes that its layout does not have", argument_error, "stripes of 2 in the contiguous layout",
      [](auto& world) { attend(world, eight_wide(), 6, {1, 6, SequenceLayout::contiguous, 2}); }},

@@ -79,7 +79,8 @@ class Heads {
         require<ShapeError>(spec_.row_partition == sequences_.rows(spec_.mesh, Where.rows), "heads: the rows of x, ",
                             shape(spec_.rows(), spec_.cols()), ", do not lie as the tokens of ", sequences_.batch, ' ',
                             to_string(sequences_.layout), " sequences of ", sequences_.length, " over ",
-                            to_string(Where.rows));
+                            to_string(Where.rows), "; divide them by sequences.rows(mesh, ", to_string(Where.rows),
+                            ')');
         for (int rank = 0; rank < spec_.col_partition.ranks(); ++rank)
             for (const Run& piece : spec_.col_partition.runs(rank).pieces())
                 require<ShapeError>(piece.stride == 1 && piece.start % head_dim_ == 0 && piece.count % head_dim_ == 0,

@@ -66,7 +66,8 @@ class Attention {
         require<ShapeError>(x.row_partition() == pass.sequences.rows(x.mesh(), Residual.rows),
                             "attention: the rows of x, ", shape(x.rows(), x.cols()), ", do not lie as the tokens of ",
                             pass.sequences.batch, ' ', to_string(pass.sequences.layout), " sequences of ",
-                            pass.sequences.length);
+                            pass.sequences.length, "; divide them by sequences.rows(mesh, ", to_string(Residual.rows),
+                            ')');
         auto [qkv, saved_projection] = projection_.forward(std::move(x));
         auto table = rotary_.at(pass.sequences.positions(qkv.mesh()));
         rotary(queries_and_keys(qkv), *table, Rotation::forwards);
