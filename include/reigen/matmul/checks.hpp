@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reigen/comm/matrix.hpp>
 #include <reigen/core/error.hpp>
 #include <reigen/layout/rules.hpp>
 #include <reigen/layout/sharded.hpp>
@@ -8,6 +9,18 @@
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
+
+/// Some are sharded, others are matrices of Eigen's.
+template <class... X>
+concept PartlySharded =
+    ((ShardedLike<X> || EigenMatrix<X>) && ...) && (ShardedLike<X> || ...) && (EigenMatrix<X> || ...);
+
+template <class... X>
+constexpr void refuse_plain_matrices() {
+    static_assert(!PartlySharded<X...>,
+                  "reigen: a product of sharded matrices is given one that is not; wrap it: shard<Where>(mesh, matrix, "
+                  "rows, cols)");
+}
 
 template <Placement A, Placement B>
 constexpr void check_product() {

@@ -43,6 +43,26 @@ void multiply_and_sum(Accumulator<ScalarOf<A>> alpha, const A& a, const B& b, Ac
 
 } // namespace detail
 
+// Plain matrices do not compile, with a sentence that says what to write instead.
+
+template <class A, class B>
+    requires detail::PartlySharded<A, B>
+auto matmul(const A&, const B&) {
+    detail::refuse_plain_matrices<A, B>();
+}
+
+template <class A, class B, class C>
+    requires detail::PartlySharded<A, B, C>
+auto matmul_into(double, const A&, const B&, double, C&&) {
+    detail::refuse_plain_matrices<A, B, C>();
+}
+
+template <class Dy, class W>
+    requires detail::PartlySharded<Dy, W>
+auto input_gradient(const Dy&, const W&) {
+    detail::refuse_plain_matrices<Dy, W>();
+}
+
 /// C = A B of sharded matrices. Does not communicate: what is split along the shared axis gives a partial sum, which
 /// `redistribute` sums.
 ///

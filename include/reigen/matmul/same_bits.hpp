@@ -154,6 +154,13 @@ Buffer<T> sum_over_ranks(const Communicator& ranks, const std::vector<std::vecto
 
 } // namespace detail::same_bits
 
+/// Plain matrices do not compile, as in `matmul`.
+template <class A, class B>
+    requires detail::PartlySharded<A, B>
+auto matmul_same_bits(const A&, const B&, Index = 256) {
+    detail::refuse_plain_matrices<A, B>();
+}
+
 /// C = A B summed over the ranks, with the same bits however many ranks k is divided over.
 ///
 /// k is cut into blocks of `k_block`; each gives a product of its own, and a fixed binary tree over the blocks sums
