@@ -8,7 +8,8 @@
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
-/// What a launcher tells each process that it starts, in the environment.
+/// What a launcher tells each process that it starts, in the environment. Nothing here throws: what is not a number
+/// there counts as 0.
 struct Launcher {
     const char* size_variable = "";
     const char* rank_variable = "";
@@ -27,7 +28,7 @@ struct Launcher {
 };
 
 /// The launcher that started this process, if one did: Open MPI's, one that speaks PMI (MPICH, Intel MPI), MVAPICH's,
-/// or a Slurm step; where one started another, the one that started several processes.
+/// or a Slurm step; where one started another, the one that started several processes. Does not throw.
 inline std::optional<Launcher> launcher() {
     constexpr Launcher known[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
                                   {"PMI_SIZE", "PMI_RANK"},

@@ -11,7 +11,8 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
 /// The texts of all ranks, on every rank, in rank order. Collective.
 ///
-/// Cost  as two all-gathers: of one number from each rank, and of the texts
+/// Cost    as two all-gathers: of one number from each rank, and of the texts
+/// Throws  as `all_gather`: TimeoutError, PeerError, CommunicationError; under checks DisagreementError on every rank
 inline std::vector<std::string> all_gather_texts(const Communicator& ranks, std::string_view mine) {
     std::vector<Index> sizes(std::size_t(ranks.size()));
     ranks.all_gather(std::array{Index(mine.size())}, sizes);
