@@ -44,10 +44,9 @@ const NamedOperation& operation(const std::string& name) {
         std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
-/// Tells whoever wants to interrupt the program which process, of which job, is here.
+/// Tells whoever wants to interrupt the program which process is here.
 void say_ready() {
-    const char* const job = std::getenv("PMIX_NAMESPACE");
-    std::printf("ready %d %lx\n", int(getpid()), job != nullptr ? std::strtoul(job, nullptr, 10) : 0UL);
+    std::printf("ready %d\n", int(getpid()));
     std::fflush(stdout);
 }
 
