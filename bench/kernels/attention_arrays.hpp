@@ -63,7 +63,7 @@ struct AttentionArrays {
     AttentionCase of;
     Tokens<T> q{"q", of}, k{"k", of}, v{"v", of}, dout{"dout", of}, out{"out", of}, dq{"dq", of}, dk{"dk", of},
         dv{"dv", of};
-    std::vector<T> lse = std::vector<T>(std::size_t(of.tokens));
+    std::vector<reigen::Accumulator<T>> lse = std::vector<reigen::Accumulator<T>>(std::size_t(of.tokens));
     reigen::Runs positions = reigen::Runs::range(0, of.tokens);
 
     std::vector<Tokens<T>*> inputs() { return {&q, &k, &v, &dout}; }
@@ -104,7 +104,7 @@ struct AttentionArrays {
     }
 
   private:
-    reigen::Strided<T> lse_view() { return {lse.data(), of.tokens, 1, 1, 1}; }
+    reigen::Strided<reigen::Accumulator<T>> lse_view() { return {lse.data(), of.tokens, 1, 1, 1}; }
 };
 
 /// The largest error of a pass's results, each of them in units of its own largest value.

@@ -69,8 +69,10 @@ class ReadyRow {
 
   private:
     static constexpr std::size_t fewest_samples = 5;
+    static constexpr double hopeless = 10; // times slower than ours: such a peer takes no turns, its warm run stands
 
     struct WarmedUp {
+        double seconds; // of one run
         reigen::Index runs;
         std::optional<double> error;
     };
@@ -82,9 +84,9 @@ class ReadyRow {
     };
 
     static WarmedUp warmed_up(const Contender& contender) {
-        contender.seconds(1);
-        const double seconds = contender.seconds(1);
-        return {std::max<reigen::Index>(1, reigen::Index(1e-3 / seconds)),
+        const double cold = contender.seconds(1);
+        const double seconds = cold < 1 ? contender.seconds(1) : cold;
+        return {seconds, std::max<reigen::Index>(1, reigen::Index(1e-3 / seconds)),
                 contender.error ? std::optional(contender.error()) : std::nullopt};
     }
 
@@ -96,8 +98,14 @@ class ReadyRow {
         if (row_.streamed_bytes > 0)
             samples.of_bandwidth.push_back(row_.streamed_bytes / seconds / streaming_bandwidth());
         for (std::size_t p = 0; p < peers_.size(); ++p)
-            samples.ratios[p].push_back(row_.peers[p].seconds(peers_[p].runs) / double(peers_[p].runs) / seconds);
+            samples.ratios[p].push_back(seconds_of_peer(p) / seconds);
         return seconds;
+    }
+
+    double seconds_of_peer(std::size_t p) const {
+        const WarmedUp& peer = peers_[p];
+        return peer.seconds > hopeless * ours_.seconds ? peer.seconds
+                                                       : row_.peers[p].seconds(peer.runs) / double(peer.runs);
     }
 
     void report(const Samples& samples, benchmark::State& state) const {

@@ -19,6 +19,8 @@ template <class Packet>
 REIGEN_INLINE void touch(Packet& packet) {
 #if defined(__aarch64__)
     asm volatile("" : "+w"(packet));
+#elif defined(__AVX512F__)
+    asm volatile("" : "+v"(packet)); // any of 32 registers; with "+x", of 16, clang moves the others to memory
 #else
     asm volatile("" : "+x"(packet));
 #endif

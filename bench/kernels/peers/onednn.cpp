@@ -2,7 +2,7 @@
 
 #if defined(REIGEN_BENCH_ONEDNN)
 
-#include <omp.h>
+#include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include <string_view>
@@ -17,6 +17,13 @@ namespace peers::onednn {
 namespace {
 
 using dnnl::memory;
+
+/// Asks the OpenMP that oneDNN brought with it: this program is not compiled for OpenMP, which Eigen and our kernels
+/// would use too.
+void use_one_thread() {
+    if (const auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads")))
+        set(1);
+}
 
 const dnnl::engine& processor() {
     static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
@@ -56,7 +63,7 @@ memory reordered(memory from, const memory::desc& wanted, dnnl::stream& stream) 
 
 template <class T>
 Multiplication multiplication_of(const Product<T>& product, Weights weights) {
-    omp_set_num_threads(1);
+    use_one_thread();
     memory::desc b_desc = desc_of(product.b);
     if (weights == Weights::reordered)
         b_desc = {{product.b.rows, product.b.cols}, type_of<T>, memory::format_tag::any};
