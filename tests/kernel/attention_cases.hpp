@@ -221,4 +221,15 @@ bool same_bits(const Output<T>& a, const Output<T>& b) {
     return same;
 }
 
+/// Whether `some` are the queries of `all` from `first` on, bit for bit.
+template <class T>
+bool same_rows(const Output<T>& some, const Output<T>& all, Index first) {
+    bool same = true;
+    some.out.each([&](Index b, Index t, Index h, Index c) {
+        same = same && some.out(b, t, h, c) == all.out(b, first + t, h, c) &&
+               some.lse_at(b, t, h) == all.lse_at(b, first + t, h);
+    });
+    return same;
+}
+
 } // namespace attention_cases

@@ -63,19 +63,16 @@ TYPED_TEST(attention_forward, of_many_tiles_and_chunks_equals_the_reference) {
     }
 }
 
-// Of the state, as far as it promises: the row of a query does not know which other queries there are.
-TYPED_TEST(attention_forward, rows_have_the_same_bits_alone_and_among_others) {
+// Of the state, as far as it promises: the row of a query does not know which other queries there are, if they are more
+// than are decoded.
+TYPED_TEST(attention_forward, rows_have_the_same_bits_among_few_others_and_among_many) {
     for (const Mask& mask : masks()) {
         const ReferenceProblem p = problem({1, 75, 131, 4, 2, 24, 24}, mask);
         const std::vector<Runs> blocks = {Runs::range(0, 70), Runs::range(70, 61)};
         const Output<TypeParam> all = forward<TypeParam>(p, Runs::range(0, 75), blocks);
-        for (const Index query : {0, 1, 47, 48, 74}) {
-            const Output<TypeParam> alone = forward<TypeParam>(p, Runs::range(query, 1), blocks);
-            for (Index h = 0; h < 4; ++h) {
-                EXPECT_EQ(alone.lse_at(0, 0, h), all.lse_at(0, query, h));
-                for (Index c = 0; c < 24; ++c)
-                    EXPECT_EQ(alone.out(0, 0, h, c), all.out(0, query, h, c)) << query << ' ' << to_string(mask);
-            }
+        for (const Index first : {0, 45, 70}) { // 5 queries in 2 heads are 10 rows
+            const Output<TypeParam> few = forward<TypeParam>(p, Runs::range(first, 5), blocks);
+            EXPECT_TRUE(same_rows(few, all, first)) << first << ' ' << to_string(mask);
         }
     }
 }

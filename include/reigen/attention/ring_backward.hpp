@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reigen/attention/own_gradients.hpp>
 #include <reigen/attention/ring_forward.hpp>
 #include <reigen/attention/travelling_gradients.hpp>
 #include <reigen/kernel/attention_backward.hpp>
@@ -36,21 +37,21 @@ void check_apart(const char* name, const Heads<S, Where>& gradient, const Other*
 }
 
 /// The gradients of the queries stay in `state`; those of keys and values go to where their blocks are at home.
-template <class S, Placement Where>
+template <class S, Placement Where, class A = Accumulator<S>>
 void go_round_with_gradients(const TravellingKeys<S, Where>& keys, Turn turn, AttentionGradient<S>& state,
-                             HeadsView<S> dk, HeadsView<S> dv) {
+                             HeadsView<A> dk, HeadsView<A> dv) {
     const KeyBlockShape& shape = keys.shape();
-    TravellingGradients<S> gradients(keys.ring(), keys.route(), turn, shape.size(dk.tokens));
+    TravellingGradients<A> gradients(keys.ring(), keys.route(), turn, shape.size(dk.tokens));
     keys.go_round(turn, [&](const VisitingKeys<S>& block) {
         const Index tokens = block.positions.size();
         if (block.step > 0)
-            gradients.visit(block.owner, block.step, shape.size(tokens), [&](S* sum) {
+            gradients.visit(block.owner, block.step, shape.size(tokens), [&](A* sum) {
                 state.absorb(block.k, block.v, block.positions, shape.keys(sum, tokens), shape.values(sum, tokens));
             });
         else if (turn == Turn::onward && block.needed)
             state.absorb(block.k, block.v, block.positions, dk, dv);
     });
-    gradients.come_home([&](const S* sum) {
+    gradients.come_home([&](const A* sum) {
         add_heads(shape.keys(sum, dk.tokens), dk);
         add_heads(shape.values(sum, dv.tokens), dv);
     });
@@ -62,11 +63,12 @@ void differentiate(const AttentionArguments<S, Where>& arguments, const Attentio
     const auto& [q, k, v, options] = arguments;
     const TravellingKeys<S, Where> keys(q, k, v, arguments.rule());
     AttentionGradient<S> state(outputs, q.positions(), k.view().heads, arguments.rule());
-    zero_heads(dk);
-    zero_heads(dv);
+    const OwnGradients<S> own_dk(dk), own_dv(dv);
     for (const Turn turn : both_turns)
         if (turn == Turn::onward || keys.route().steps(turn) > 0)
-            go_round_with_gradients(keys, turn, state, dk, dv);
+            go_round_with_gradients(keys, turn, state, own_dk.sum(), own_dv.sum());
+    own_dk.finish();
+    own_dv.finish();
     state.finish(dq);
 }
 
@@ -83,7 +85,8 @@ void differentiate(const AttentionArguments<S, Where>& arguments, const Attentio
 /// Shapes      q, k, v as in the forward pass; out, lse its result; dout a matrix like out, dlse like lse;
 ///             dq, dk, dv like q, k, v
 /// Cost        2 B Hq (3 d + 2 dv) flops for each pair of query and key, but for tiles that the mask hides. A rank sends
-///             the same blocks as forward, and for each of them B S_j Hkv (d + dv) numbers of the accumulator type
+///             the same blocks as forward, and for each of them B S_j Hkv (d + dv) numbers of the accumulator type. Of
+///             bfloat16, as many are held until the last has come home, and rounded once
 /// Collective  as `ring_attention`
 /// Throws      ShapeError, ArgumentError on every rank before any message
 /// Order       own queries first, then the ranks in the order in which the block passes them; the same bits in

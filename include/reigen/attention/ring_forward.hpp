@@ -63,7 +63,8 @@ Attended<S, Where> attend(const Heads<const S, Where>& q, const Heads<const S, W
 /// keys may differ in length and in layout. Tokens, heads or ranks may be few, uneven or none.
 ///
 /// Shapes      q [B Nq, Hq d], k [B Nk, Hkv d], v [B Nk, Hkv dv], all of one placement {R; H; }: R of dp|cp, H the axes
-///             of the heads; out [B Nq, Hq dv] and lse [B Nq, Hq] of the same placement
+///             of the heads; out [B Nq, Hq dv] and lse [B Nq, Hq] of the same placement. Of bfloat16, out is bfloat16,
+///             rounded once, and lse float
 /// Cost        2 B Hq (d + dv) flops for each pair of query and key, but for tiles that the mask hides. A rank sends
 ///             the blocks that other ranks need and it does not have to itself: B S_j Hkv (d + dv) elements each, at
 ///             most P - 1 of them. Beside its arguments it holds two blocks, and once its queries and its output
@@ -79,7 +80,8 @@ auto ring_attention(const Q& q, const K& k, const V& v, const AttentionOptions& 
     using S = typename Q::Scalar;
     static_assert(std::is_same_v<S, typename K::Scalar> && std::is_same_v<S, typename V::Scalar>,
                   "reigen: queries, keys and values of attention need one scalar type");
-    static_assert(std::is_same_v<S, Accumulator<S>>, "reigen: attention computes in float or double");
+    static_assert(std::is_same_v<Accumulator<S>, float> || std::is_same_v<Accumulator<S>, double>,
+                  "reigen: queries, keys and values of attention are float, double or bfloat16");
     return detail::attend<S, Q::placement>(detail::ConstHeads<Q>(q), detail::ConstHeads<K>(k), detail::ConstHeads<V>(v),
                                            options);
 }

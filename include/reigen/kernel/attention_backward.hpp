@@ -13,34 +13,36 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
 /// What the backward of attention knows of its queries: their output, lse and gradients, all as views that must outlive
 /// it. lse and dlse are [batch * tokens, heads]; a dlse without data is 0.
-template <class T>
+template <class S>
 struct AttentionOutputs {
-    HeadsView<const T> queries;
-    HeadsView<const T> out;
-    HeadsView<const T> dout;
-    Strided<const T> lse;
-    Strided<const T> dlse = {};
+    HeadsView<const S> queries;
+    HeadsView<const S> out;
+    HeadsView<const S> dout;
+    Strided<const Accumulator<S>> lse;
+    Strided<const Accumulator<S>> dlse = {};
 };
 
 /// Gradients of attention, one block of keys and values at a time, in a single pass over the scores: the gradients of a
-/// block go where its caller wants them, those of the queries stay here until `finish`.
+/// block go where its caller wants them, those of the queries stay here until `finish`. Those of keys and values are in
+/// the accumulator type, since they are sums over blocks of queries too.
 ///
 /// Cost        absorb: 4 d + 2 d + 4 dv flops for each query and key of a tile that is not empty (d head_dim, dv that
-/// of
-///             the values), one exponential a score; no allocation
+///             of the values), one exponential a score, a copy of each key and value; no allocation
 /// Order       fixed by the shapes, the blocks in their order and the mask
 /// Source      Dao, "FlashAttention-2", arXiv:2307.08691, section 3.1, on transposed scores
-template <class T>
+template <class S>
 class AttentionGradient {
+    using T = Accumulator<S>;
+
   public:
-    AttentionGradient(const AttentionOutputs<T>& outputs, const Runs& positions, Index key_heads,
+    AttentionGradient(const AttentionOutputs<S>& outputs, const Runs& positions, Index key_heads,
                       const ScoreRule& rule);
 
     /// Adds the gradients of a block of keys and values to dk and dv. Polls between panels.
-    void absorb(HeadsView<const T> k, HeadsView<const T> v, const Runs& positions, HeadsView<T> dk, HeadsView<T> dv);
+    void absorb(HeadsView<const S> k, HeadsView<const S> v, const Runs& positions, HeadsView<T> dk, HeadsView<T> dv);
 
     /// Writes the gradients of the queries.
-    void finish(HeadsView<T> dq) const;
+    void finish(HeadsView<S> dq) const;
 
   private:
     static constexpr Index panel_rows = detail::panel_rows<T>;
@@ -56,6 +58,7 @@ class AttentionGradient {
     struct Scratch {
         T *weights, *dscores, *mask;
         detail::PanelRows<T> queries, dout;
+        detail::ChunkMemory<T> chunk;
         T *dk, *dv; // of the chunk, [keys][width]
         Index size;
     };
@@ -64,7 +67,10 @@ class AttentionGradient {
     Index value_dim() const { return given_.out.head_dim; }
     Index key_width() const { return detail::padded<T>(head_dim()); }
     Index value_width() const { return detail::padded<T>(value_dim()); }
-    Index chunk_keys() const { return detail::chunk_keys<T>(2 * (key_width() + value_width())); }
+    Index chunk_keys() const {
+        return detail::chunk_keys<T>(detail::key_stride<T>(head_dim()) + detail::key_stride<T>(value_dim()) +
+                                     key_width() + value_width());
+    }
     Index panel_size() const { return panel_rows * (head_dim() + 2); }
 
     PanelGradient state(Index panel) const {
@@ -74,19 +80,20 @@ class AttentionGradient {
 
     /// Cuts the scratch memory; with a null pointer only its size means anything.
     Scratch place_scratch(T* memory) const {
-        Index used = 0;
-        const auto take = [&](Index count) {
-            used += count;
-            return memory == nullptr ? nullptr : memory + used - count;
+        detail::MemoryCutter<T> cutter(memory);
+        const auto panel = [&](Index width) {
+            T* const rows = cutter.take(panel_rows * width);
+            return detail::PanelRows<T>{rows, cutter.take(panel_rows * width), true};
         };
-        constexpr Index tile = detail::tile_keys * panel_rows;
-        Scratch scratch = {take(tile), take(tile), take(detail::TileMask<T>::size), {}, {}, nullptr, nullptr, 0};
-        scratch.queries = {take(panel_rows * key_width()), take(panel_rows * key_width()), true};
-        scratch.dout = {take(panel_rows * value_width()), take(panel_rows * value_width()), true};
-        scratch.dk = take(chunk_keys() * key_width());
-        scratch.dv = take(chunk_keys() * value_width());
-        scratch.size = used;
-        return scratch;
+        T* const weights = cutter.take(detail::tile_keys * panel_rows);
+        T* const dscores = cutter.take(detail::tile_keys * panel_rows);
+        T* const mask = cutter.take(detail::TileMask<T>::size);
+        const detail::PanelRows<T> queries = panel(key_width());
+        const detail::PanelRows<T> dout = panel(value_width());
+        const detail::ChunkMemory<T> chunk(cutter, chunk_keys(), head_dim(), value_dim());
+        T* const dk = cutter.take(chunk_keys() * key_width());
+        T* const dv = cutter.take(chunk_keys() * value_width());
+        return {weights, dscores, mask, queries, dout, chunk, dk, dv, cutter.used()};
     }
 
     void check(const Runs& positions) const {
@@ -114,7 +121,7 @@ class AttentionGradient {
         std::fill_n(gradient.dqueries, panel_rows * head_dim(), T(0));
         std::fill_n(gradient.lse, panel_rows, -detail::minus_infinity<T>);
         std::fill_n(gradient.shift, panel_rows, T(0));
-        const detail::SharedRows<const T> out = {given_.out, rows_.group}, dout = {given_.dout, rows_.group};
+        const detail::SharedRows<const S> out = {given_.out, rows_.group}, dout = {given_.dout, rows_.group};
         for (Index i = 0; i < grid_.rows_of(panel); ++i) {
             const Index row = panel * panel_rows + i;
             const Index token = b * given_.queries.tokens + rows_.token(row);
@@ -149,7 +156,7 @@ class AttentionGradient {
     void pack_panel(Index b, Index h, Index panel, Scratch& scratch) const {
         const Index rows = grid_.rows_of(panel);
         const Index first = panel * panel_rows;
-        const detail::SharedRows<const T> dout = {given_.dout, rows_.group};
+        const detail::SharedRows<const S> dout = {given_.dout, rows_.group};
         detail::pack_rows(
             rows, head_dim(), T(rule_.scale_for_base_two()), [&](Index i) { return rows_.row(b, h, first + i); },
             scratch.queries);
@@ -186,8 +193,8 @@ class AttentionGradient {
         }
     }
 
-    AttentionOutputs<T> given_;
-    detail::SharedRows<const T> rows_;
+    AttentionOutputs<S> given_;
+    detail::SharedRows<const S> rows_;
     detail::PanelGrid<T> grid_;
     ScoreRule rule_;
     Buffer<T> panels_;
@@ -197,8 +204,8 @@ class AttentionGradient {
 
 // Defined outside the class, so that `extern template` keeps them from being compiled again.
 
-template <class T>
-AttentionGradient<T>::AttentionGradient(const AttentionOutputs<T>& outputs, const Runs& positions, Index key_heads,
+template <class S>
+AttentionGradient<S>::AttentionGradient(const AttentionOutputs<S>& outputs, const Runs& positions, Index key_heads,
                                         const ScoreRule& rule)
     : given_(outputs),
       rows_(detail::share_rows(outputs.queries, key_heads)),
@@ -213,13 +220,13 @@ AttentionGradient<T>::AttentionGradient(const AttentionOutputs<T>& outputs, cons
     grid_.for_each([&](Index b, Index h, Index panel) { prepare(b, h, panel); });
 }
 
-template <class T>
-void AttentionGradient<T>::absorb(HeadsView<const T> k, HeadsView<const T> v, const Runs& positions, HeadsView<T> dk,
+template <class S>
+void AttentionGradient<S>::absorb(HeadsView<const S> k, HeadsView<const S> v, const Runs& positions, HeadsView<T> dk,
                                   HeadsView<T> dv) {
     detail::check_keys(k, v, positions, grid_.batch, grid_.heads, head_dim(), value_dim());
     detail::check_keys<T>(dk, dv, positions, grid_.batch, grid_.heads, head_dim(), value_dim());
     const Scratch scratch = place_scratch(scratch_.data());
-    detail::for_each_chunk(k, v, positions, chunk_keys(), [&](const detail::KeyChunk<T>& chunk) {
+    detail::for_each_chunk(k, v, positions, scratch.chunk, [&](const detail::KeyChunk<T>& chunk) {
         std::fill_n(scratch.dk, chunk.tile.keys * key_width(), T(0));
         std::fill_n(scratch.dv, chunk.tile.keys * value_width(), T(0));
         for (Index panel = 0; panel < grid_.panels(); ++panel) {
@@ -231,12 +238,12 @@ void AttentionGradient<T>::absorb(HeadsView<const T> k, HeadsView<const T> v, co
     });
 }
 
-template <class T>
-void AttentionGradient<T>::finish(HeadsView<T> dq) const {
+template <class S>
+void AttentionGradient<S>::finish(HeadsView<S> dq) const {
     require<ShapeError>(dq.batch == given_.queries.batch && dq.tokens == given_.queries.tokens &&
                             dq.heads == given_.queries.heads && dq.head_dim == head_dim(),
                         "attention backward: dq is not of the queries' shape");
-    const detail::SharedRows<T> to = {dq, rows_.group};
+    const detail::SharedRows<S> to = {dq, rows_.group};
     const auto scale = detail::broadcast<T>(T(rule_.scale_for_base_two()));
     grid_.for_each([&](Index b, Index h, Index panel) {
         detail::unpack_transposed<T>(
@@ -249,6 +256,7 @@ void AttentionGradient<T>::finish(HeadsView<T> dq) const {
 #ifdef REIGEN_KERNEL_INSTANTIATION
 REIGEN_KERNEL_INSTANTIATION template class AttentionGradient<float>;
 REIGEN_KERNEL_INSTANTIATION template class AttentionGradient<double>;
+REIGEN_KERNEL_INSTANTIATION template class AttentionGradient<bfloat16>;
 #endif
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -3,40 +3,54 @@
 #include <reigen/core/buffer.hpp>
 #include <reigen/core/poll.hpp>
 #include <reigen/core/strided.hpp>
+#include <reigen/kernel/attention_decode.hpp>
 #include <reigen/kernel/key_chunks.hpp>
 #include <reigen/kernel/score_rule.hpp>
 
 #include <cmath>
+#include <type_traits>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
 /// What queries know after having seen some of the keys: for each query row the largest score, the sum of weights and
-/// the weighted sum of values, in the accumulator type. Starts as the identity and absorbs keys and values a block at a
-/// time: one block is dense attention, P blocks are a ring. Query head h sees key head h / (query heads / key heads).
+/// the weighted sum of values, in the accumulator type; S is that of queries, keys, values and output. Starts as the
+/// identity and absorbs keys and values a block at a time: one block is dense attention, P blocks are a ring. Query
+/// head h sees key head h / (query heads / key heads).
 ///
-/// Cost        absorb: 2 (d + dv) flops for each query and key of a tile that is not empty; no allocation
-/// Order       a row's bits depend on its own query and on the blocks in their order, each cut into tiles of 96 keys;
-///             not on the other rows
+/// Cost        absorb: 2 (d + dv) flops for each query and key of a tile that is not empty, and a copy of each key and
+///             value; where at most 8 query rows share a key head, one stream through keys and values. No allocation
+/// Order       a row's bits depend on its own query, on the blocks in their order, each cut into tiles of 96 keys, and
+///             on whether more than 8 query rows share its key head; not on the other rows
 /// Source      Milakov, Gimelshein, "Online normalizer calculation for softmax", arXiv:1805.02867
-template <class T>
+template <class S>
 class AttentionState {
+    using T = Accumulator<S>;
+
   public:
     /// Takes a copy of the queries. `positions` are those of their tokens; `value_dim` is the head_dim of the values.
-    AttentionState(HeadsView<const T> queries, const Runs& positions, Index key_heads, Index value_dim,
+    AttentionState(HeadsView<const S> queries, const Runs& positions, Index key_heads, Index value_dim,
                    const ScoreRule& rule);
 
-    /// Takes in a block of keys and values. Polls between panels.
-    void absorb(HeadsView<const T> k, HeadsView<const T> v, const Runs& positions);
+    /// Takes in a block of keys and values. Polls between panels, or tiles of keys.
+    void absorb(HeadsView<const S> k, HeadsView<const S> v, const Runs& positions);
 
     /// Takes in what another state of the same queries has absorbed. The identity changes no bit.
     void merge(const AttentionState& other);
 
     /// out = weighted values / sum of weights; lse = natural logarithm of the sum of e^score, [batch * tokens, heads].
     /// 0 and -infinity for a row that saw nothing.
-    void finish(HeadsView<T> out, Strided<T> lse) const;
+    void finish(HeadsView<S> out, Strided<T> lse) const;
 
   private:
     static constexpr Index panel_rows = detail::panel_rows<T>;
+
+    /// Memory in which one panel meets one chunk, or one of its tiles.
+    struct Scratch {
+        T *scores, *mask;
+        detail::ChunkMemory<T> chunk;
+        detail::DecodedRows<T> decoded;
+        Index size;
+    };
 
     Index head_dim() const { return rows_.view.head_dim; }
 
@@ -46,6 +60,25 @@ class AttentionState {
     detail::PanelState<T> state(Index panel) const {
         T* const max = queries(panel) + panel_rows * head_dim();
         return {max, max + panel_rows, max + 2 * panel_rows};
+    }
+
+    /// Cuts the scratch memory; with a null pointer only its size means anything.
+    Scratch place_scratch(T* memory) const {
+        detail::MemoryCutter<T> cutter(memory);
+        T* const scores = cutter.take(detail::tile_keys * panel_rows);
+        T* const mask = cutter.take(detail::TileMask<T>::size);
+        const Index width = detail::key_stride<T>(head_dim()) + detail::key_stride<T>(value_dim_);
+        const Index keys = decodes() ? detail::tile_keys : detail::chunk_keys<T>(width);
+        const detail::ChunkMemory<T> chunk(cutter, keys, head_dim(), value_dim_);
+        const detail::DecodedRows<T> decoded(cutter, decodes() ? rows_.count() : 0, head_dim(), value_dim_);
+        return {scores, mask, chunk, decoded, cutter.used()};
+    }
+
+    /// Whether so few query rows share a key head that keys and values are streamed past them.
+    bool decodes() const { return rows_.count() <= detail::decoded_rows; }
+
+    detail::PanelSight<panel_rows> sight(Index panel) const {
+        return {mask_, grid_.rows_of(panel), [&](Index i) { return aligned_[rows_.token(panel * panel_rows + i)]; }};
     }
 
     void prepare(Index b, Index h, Index panel, T scale) {
@@ -59,21 +92,19 @@ class AttentionState {
         std::fill_n(identity.sum, panel_rows * (1 + value_dim_), T(0));
     }
 
-    void absorb_chunk(Index panel, const detail::KeyChunk<T>& chunk) {
-        const detail::PanelSight<panel_rows> sight(
-            mask_, grid_.rows_of(panel), [&](Index i) { return aligned_[rows_.token(panel * panel_rows + i)]; });
+    void absorb_chunk(Index panel, const detail::KeyChunk<T>& chunk, const Scratch& scratch) {
+        const detail::PanelSight<panel_rows> sight = this->sight(panel);
         if (sight.cover(chunk.range) == Coverage::empty)
             return;
         const Index index = grid_.index(chunk.b, chunk.h, panel);
-        T* const mask_memory = scratch_.data() + detail::tile_keys * panel_rows;
-        detail::for_each_seen_tile(chunk, sight, mask_memory,
+        detail::for_each_seen_tile(chunk, sight, scratch.mask,
                                    [&](Index, const detail::KeyTile<T>& tile, const T* seen) {
-                                       absorb_tile(queries(index), state(index), tile, seen);
+                                       absorb_tile(queries(index), state(index), tile, seen, scratch.scores);
                                    });
     }
 
-    void absorb_tile(const T* queries, detail::PanelState<T> state, const detail::KeyTile<T>& tile, const T* seen) {
-        T* const scores = scratch_.data();
+    void absorb_tile(const T* queries, detail::PanelState<T> state, const detail::KeyTile<T>& tile, const T* seen,
+                     T* scores) {
         alignas(64) T largest[panel_rows];
         alignas(64) T decay[panel_rows];
         detail::score_tile<T>(head_dim(), tile.k, tile.keys, queries, scores, largest);
@@ -86,7 +117,40 @@ class AttentionState {
         detail::gather_values<T>(value_dim_, tile.v, tile.keys, scores, seen, decay, state.out);
     }
 
-    void finish_panel(Index b, Index h, Index panel, const detail::SharedRows<T>& outputs, Strided<T> lse) const {
+    /// Streams keys and values of one head past its few rows.
+    void decode_head(Index b, Index h, HeadsView<const S> k, HeadsView<const S> v, detail::RunWalker positions,
+                     const Scratch& scratch) {
+        const detail::PanelSight<panel_rows> sight = this->sight(0);
+        const Index panel = grid_.index(b, h, 0);
+        detail::TileMask<T> mask(scratch.mask);
+        scratch.decoded.take_queries(queries(panel));
+        scratch.decoded.take_state(state(panel));
+        for (Index first = 0; first < k.tokens; first += detail::tile_keys) {
+            const Index keys = std::min(detail::tile_keys, k.tokens - first);
+            const detail::RunWalker start = positions;
+            Coverage coverage = sight.cover(positions.next_range(keys));
+            if (coverage == Coverage::mixed)
+                coverage = mask.look(sight, start, keys);
+            if (coverage != Coverage::empty)
+                decode_tile(b, h, k, v, first, keys, coverage == Coverage::mixed ? mask.key(0) : nullptr, scratch);
+            poll();
+        }
+        scratch.decoded.give_state(state(panel));
+    }
+
+    /// Keys and values where they lie, if their rows are whole packets of the type that is computed in; else a copy.
+    void decode_tile(Index b, Index h, HeadsView<const S> k, HeadsView<const S> v, Index first, Index keys,
+                     const T* seen, const Scratch& scratch) const {
+        if constexpr (std::is_same_v<S, T>)
+            if (k.head_dim % detail::lanes<T> == 0 && v.head_dim % detail::lanes<T> == 0) {
+                const detail::LeftPanel<T> here_k = {k.at(b, first, h), k.token_stride, 1};
+                const detail::LeftPanel<T> here_v = {v.at(b, first, h), v.token_stride, 1};
+                return detail::decode_tile(scratch.decoded, {here_k, here_v, keys}, k.tokens - first, seen);
+            }
+        detail::decode_tile(scratch.decoded, detail::copy_tile(k, v, b, h, first, keys, scratch.chunk), keys, seen);
+    }
+
+    void finish_panel(Index b, Index h, Index panel, const detail::SharedRows<S>& outputs, Strided<T> lse) const {
         const detail::PanelState<T> done = state(grid_.index(b, h, panel));
         const Index first = panel * panel_rows;
         const Index rows = grid_.rows_of(panel);
@@ -103,7 +167,7 @@ class AttentionState {
                 detail::log_of_sum(done.max[i], done.sum[i]);
     }
 
-    detail::SharedRows<const T> rows_;
+    detail::SharedRows<const S> rows_;
     detail::PanelGrid<T> grid_;
     Index value_dim_;
     Mask mask_;
@@ -114,8 +178,8 @@ class AttentionState {
 
 // Defined outside the class, so that `extern template` keeps them from being compiled again.
 
-template <class T>
-AttentionState<T>::AttentionState(HeadsView<const T> queries, const Runs& positions, Index key_heads, Index value_dim,
+template <class S>
+AttentionState<S>::AttentionState(HeadsView<const S> queries, const Runs& positions, Index key_heads, Index value_dim,
                                   const ScoreRule& rule)
     : rows_(detail::share_rows(queries, key_heads)),
       grid_{queries.batch, key_heads, rows_.count()},
@@ -125,46 +189,55 @@ AttentionState<T>::AttentionState(HeadsView<const T> queries, const Runs& positi
                         queries.tokens, " queries");
     const MemoryScope scope(MemoryUse::workspace);
     panels_ = Buffer<T>(grid_.count() * panel_size());
-    scratch_ = Buffer<T>(detail::tile_keys * panel_rows + detail::TileMask<T>::size);
+    scratch_ = Buffer<T>(place_scratch(nullptr).size);
     aligned_ = Buffer<Index>(queries.tokens);
     detail::align_positions(positions, rule.offset, aligned_.data());
     grid_.for_each([&](Index b, Index h, Index panel) { prepare(b, h, panel, T(rule.scale_for_base_two())); });
 }
 
-template <class T>
-void AttentionState<T>::absorb(HeadsView<const T> k, HeadsView<const T> v, const Runs& positions) {
+template <class S>
+void AttentionState<S>::absorb(HeadsView<const S> k, HeadsView<const S> v, const Runs& positions) {
     detail::check_keys(k, v, positions, grid_.batch, grid_.heads, head_dim(), value_dim_);
-    const Index size = detail::chunk_keys<T>(head_dim() + value_dim_);
-    detail::for_each_chunk(k, v, positions, size, [&](const detail::KeyChunk<T>& chunk) {
+    if (grid_.count() == 0)
+        return;
+    const Scratch scratch = place_scratch(scratch_.data());
+    if (decodes()) {
+        for (Index b = 0; b < grid_.batch; ++b)
+            for (Index h = 0; h < grid_.heads; ++h)
+                decode_head(b, h, k, v, detail::RunWalker(positions), scratch);
+        return;
+    }
+    detail::for_each_chunk(k, v, positions, scratch.chunk, [&](const detail::KeyChunk<T>& chunk) {
         for (Index panel = 0; panel < grid_.panels(); ++panel) {
-            absorb_chunk(panel, chunk);
+            absorb_chunk(panel, chunk, scratch);
             poll();
         }
     });
 }
 
-template <class T>
-void AttentionState<T>::merge(const AttentionState& other) {
+template <class S>
+void AttentionState<S>::merge(const AttentionState& other) {
     require<ShapeError>(grid_ == other.grid_ && value_dim_ == other.value_dim_ && head_dim() == other.head_dim(),
                         "attention: merged states belong to different queries");
     for (Index panel = 0; panel < grid_.count(); ++panel)
         detail::merge_panels(value_dim_, state(panel), other.state(panel));
 }
 
-template <class T>
-void AttentionState<T>::finish(HeadsView<T> out, Strided<T> lse) const {
+template <class S>
+void AttentionState<S>::finish(HeadsView<S> out, Strided<T> lse) const {
     require<ShapeError>(out.batch == grid_.batch && out.tokens == rows_.view.tokens && out.heads == rows_.view.heads &&
                             out.head_dim == value_dim_,
                         "attention: the output is not one vector of the values' head_dim for each query");
     require<ShapeError>(lse.rows == out.batch * out.tokens && lse.cols == out.heads, "attention: lse is ",
                         shape(lse.rows, lse.cols), ", want ", shape(out.batch * out.tokens, out.heads));
-    const detail::SharedRows<T> outputs = {out, rows_.group};
+    const detail::SharedRows<S> outputs = {out, rows_.group};
     grid_.for_each([&](Index b, Index h, Index panel) { finish_panel(b, h, panel, outputs, lse); });
 }
 
 #ifdef REIGEN_KERNEL_INSTANTIATION
 REIGEN_KERNEL_INSTANTIATION template class AttentionState<float>;
 REIGEN_KERNEL_INSTANTIATION template class AttentionState<double>;
+REIGEN_KERNEL_INSTANTIATION template class AttentionState<bfloat16>;
 #endif
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

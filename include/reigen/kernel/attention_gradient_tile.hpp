@@ -9,12 +9,6 @@ namespace detail {
 
 // Steps of the backward on one panel of queries and one tile of keys. P and dS are [keys][panel_rows].
 
-/// Elements of a row of features that is filled up to whole packets.
-template <class T>
-constexpr Index padded(Index features) {
-    return (features + lanes<T> - 1) / lanes<T> * lanes<T>;
-}
-
 /// One panel as the backward reads it: rows [panel_rows][padded(features)] for sums over queries, and the same
 /// transposed, [features][panel_rows], for sums over features.
 template <class T>
@@ -31,7 +25,7 @@ void pack_rows(Index rows, Index features, T scale, RowAt row, PanelRows<T>& pan
     for (Index i = 0; i < rows; ++i) {
         T* const to = panel.rows + i * width;
         for (Index c = 0; c < features; ++c)
-            to[c] = scale * row(i)[c];
+            to[c] = scale * T(row(i)[c]);
         std::fill(to + features, to + width, T(0));
     }
     panel.finite = all_finite<T>(rows, width, {panel.rows, width, 1});
@@ -148,8 +142,8 @@ void add_rows(Index keys, Index rows, const T* weights, const T* seen, const T* 
 }
 
 /// sum of a_c b_c over contiguous elements.
-template <class T>
-T dot(const T* a, const T* b, Index count) {
+template <class T, class From>
+T dot(const From* a, const From* b, Index count) {
     Packet<T> sum = broadcast<T>(0);
     Index c = 0;
     for (; c + lanes<T> <= count; c += lanes<T>)

@@ -1,25 +1,33 @@
 #pragma once
 
 #include <reigen/core/error.hpp>
+#include <reigen/kernel/bfloat16.hpp>
 #include <reigen/kernel/heads_view.hpp>
 #include <reigen/kernel/microkernel.hpp>
 #include <reigen/kernel/packet_math.hpp>
 #include <reigen/kernel/transpose_packets.hpp>
 
 #include <algorithm>
+#include <type_traits>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
 // Attention works on panels of query rows, one row a lane, and on tiles of keys: what one panel does with one tile
 // stays in the first cache. Scores are kept transposed, [keys][panel_rows], so that the largest score and the sum of a
-// row are taken lane by lane, and keys and values enter the products as scalars, as they lie in memory.
+// row are taken lane by lane, and keys and values enter the products as scalars, from rows as they lie in memory.
 
 inline constexpr int panel_packets = 3;
 
 /// Query rows in a panel.
 template <class T>
 inline constexpr int panel_rows = panel_packets * lanes<T>;
+
+/// Elements of a row of features that is filled up to whole packets.
+template <class T>
+constexpr Index padded(Index features) {
+    return (features + lanes<T> - 1) / lanes<T> * lanes<T>;
+}
 
 /// Keys in a tile: whole strips of every height below.
 inline constexpr Index tile_keys = 96;
@@ -127,7 +135,7 @@ void unpack_transposed(Index rows, Index cols, const T* from, Value value, RowAt
             T column[L];
             store<T>(column, packet(c));
             for (Index i = 0; i < count; ++i)
-                row(first + i)[c] = column[i];
+                row(first + i)[c] = std::remove_reference_t<decltype(*row(first))>(column[i]);
         }
     }
 }

@@ -22,7 +22,7 @@ RightPanel<T> panel_factor(const T* panel) {
     return {panel, lanes<T>, panel_rows<T>};
 }
 
-/// The keys of a tile and what they carry, where they lie: rows of K and of V.
+/// The keys of a tile and what they carry: rows of K and of V.
 template <class T>
 struct KeyTile {
     LeftPanel<T> k; // [keys, head_dim]
@@ -36,11 +36,6 @@ struct KeyTile {
 template <class T>
 LeftPanel<T> transposed(LeftPanel<T> panel) {
     return {panel.data, panel.step, panel.row};
-}
-
-template <class T>
-KeyTile<T> key_tile(HeadsView<const T> k, HeadsView<const T> v, Index b, Index h, Index first, Index keys) {
-    return {{k.at(b, first, h), k.token_stride, 1}, {v.at(b, first, h), v.token_stride, 1}, keys};
 }
 
 /// Whether rows of contiguous elements are all finite.

@@ -1,13 +1,17 @@
 #pragma once
 
 #include <reigen/kernel/attention_tile.hpp>
+#include <reigen/kernel/bfloat16.hpp>
+#include <reigen/kernel/memory_cutter.hpp>
+#include <reigen/kernel/prefetch.hpp>
 
 #include <algorithm>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
-/// Keys that stay in the second-level cache while every panel of queries goes over them.
+/// Keys that stay in the second-level cache while every panel of queries goes over them: copied there, in the type that
+/// is computed in.
 template <class T>
 struct KeyChunk {
     Index b, h;      // sequence and key head
@@ -17,24 +21,69 @@ struct KeyChunk {
     Interval range; // of the positions
 };
 
-/// Keys in a chunk whose keys, values and perhaps gradients, `width` elements a key, take half a megabyte.
+/// Elements from one key of a chunk to the next, an odd number of cache lines. Products of V^T and K^T go down a column
+/// of up to 96 keys; with 512 or 1024 floats between them those fall on 2 or 1 of 64 sets of the first cache, and such
+/// a product takes 1.2 to 1.4 times as long.
+template <class T>
+constexpr Index key_stride(Index features) {
+    constexpr Index line = cache_line / Index(sizeof(T));
+    return (((features + line - 1) / line) | 1) * line;
+}
+
+/// Keys in a chunk whose keys, values and perhaps gradients, `width` elements a key, take half a second-level cache:
+/// processors with 16 registers have 512 KB of it where those with 32 have 1 MB or more.
 template <class T>
 constexpr Index chunk_keys(Index width) {
-    constexpr Index bytes = Index(1) << 19;
+    constexpr Index bytes = Index(packet_registers) << 14;
     return std::max<Index>(1, bytes / (Index(sizeof(T)) * std::max<Index>(width, 1)) / tile_keys) * tile_keys;
 }
 
+/// Memory for the copy of a chunk, and for how many keys.
+template <class T>
+struct ChunkMemory {
+    Index keys;
+    T* k; // [keys][key_stride(head_dim)]
+    T* v; // [keys][key_stride(head_dim of V)]
+
+    ChunkMemory(MemoryCutter<T>& cutter, Index keys_, Index head_dim, Index value_dim)
+        : keys(keys_),
+          k(cutter.take(keys * key_stride<T>(head_dim))),
+          v(cutter.take(keys * key_stride<T>(value_dim))) {}
+};
+
+/// Copies keys or values of one head to rows `key_stride` apart, filled up with zeros to whole packets.
+template <class S, class T>
+LeftPanel<T> copy_keys(HeadsView<const S> from, Index b, Index h, Index first, Index keys, T* to) {
+    const Index stride = key_stride<T>(from.head_dim);
+    for (Index k = 0; k < keys; ++k) {
+        T* const row = to + k * stride;
+        widen_row(from.at(b, first + k, h), row, from.head_dim);
+        std::fill(row + from.head_dim, row + padded<T>(from.head_dim), T(0));
+    }
+    return {to, stride, 1};
+}
+
+/// The copy of some keys of one head and their values.
+template <class S, class T>
+KeyTile<T> copy_tile(HeadsView<const S> k, HeadsView<const S> v, Index b, Index h, Index first, Index keys,
+                     const ChunkMemory<T>& memory) {
+    return {copy_keys(k, b, h, first, keys, memory.k), copy_keys(v, b, h, first, keys, memory.v), keys};
+}
+
 /// Calls visit(chunk) for all chunks of a block of keys and values.
-template <class T, class Visit>
-void for_each_chunk(HeadsView<const T> k, HeadsView<const T> v, const Runs& positions, Index size, Visit visit) {
+///
+/// Cost        copies each key and value once
+template <class S, class T, class Visit>
+void for_each_chunk(HeadsView<const S> k, HeadsView<const S> v, const Runs& positions, const ChunkMemory<T>& memory,
+                    Visit visit) {
     for (Index b = 0; b < k.batch; ++b)
         for (Index h = 0; h < k.heads; ++h) {
             RunWalker walker(positions);
-            for (Index first = 0; first < k.tokens; first += size) {
-                const Index keys = std::min(size, k.tokens - first);
+            for (Index first = 0; first < k.tokens; first += memory.keys) {
+                const Index keys = std::min(memory.keys, k.tokens - first);
                 const RunWalker start = walker;
                 const Interval range = walker.next_range(keys);
-                visit(KeyChunk<T>{b, h, first, key_tile<T>(k, v, b, h, first, keys), start, range});
+                visit(KeyChunk<T>{b, h, first, copy_tile(k, v, b, h, first, keys, memory), start, range});
             }
         }
 }
@@ -68,8 +117,8 @@ inline void align_positions(const Runs& positions, Index offset, Index* aligned)
 }
 
 /// A block of keys and values fits together and to what the queries expect.
-template <class T>
-void check_keys(HeadsView<const T> k, HeadsView<const T> v, const Runs& positions, Index batch, Index heads,
+template <class S>
+void check_keys(HeadsView<const S> k, HeadsView<const S> v, const Runs& positions, Index batch, Index heads,
                 Index key_dim, Index value_dim) {
     require<ShapeError>(k.batch == batch && v.batch == batch, "attention: ", batch, " sequences of queries, ", k.batch,
                         " of keys, ", v.batch, " of values");

@@ -1,0 +1,97 @@
+#include "kernel/attention_cases.hpp"
+
+namespace attention_decode_test {
+
+using namespace attention_cases;
+
+// Few query rows on a key head: keys and values are streamed past them.
+
+template <class T>
+class attention_decode : public testing::Test {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(attention_decode, Types);
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<Shape> shapes() {
+    return {{1, 1, 1, 1, 1, 8, 8},    {2, 1, 203, 4, 4, 16, 24}, {1, 1, 700, 8, 1, 64, 64},  {1, 3, 391, 4, 2, 16, 8},
+            {2, 2, 97, 6, 2, 40, 72}, {1, 4, 130, 2, 1, 5, 3},   {1, 1, 96, 7, 1, 128, 128}, {1, 8, 50, 1, 1, 48, 16}};
+}
+
+TYPED_TEST(attention_decode, equals_the_reference) {
+    for (const Shape& shape : shapes())
+        for (const Mask& mask : masks()) {
+            const ReferenceProblem p = problem(shape, mask);
+            expect_close(dense<TypeParam>(p), reference_attention(p), p, Runs::range(0, shape.queries),
+                         shape.text() + ", " + to_string(mask));
+        }
+}
+
+TYPED_TEST(attention_decode, of_blocks_in_any_order_equals_the_reference) {
+    const std::vector<Runs> blocks = {Runs{{1, 2, 130}}, Runs{{0, 2, 50}, {260, 1, 40}}, Runs{{100, 2, 80}}};
+    for (const Mask& mask : masks()) {
+        const ReferenceProblem p = problem({2, 2, 300, 4, 2, 8, 8}, mask);
+        expect_close(forward<TypeParam>(p, Runs::range(0, 2), blocks), reference_attention(p), p, Runs::range(0, 2),
+                     to_string(mask));
+    }
+}
+
+TYPED_TEST(attention_decode, merged_states_equal_the_reference) {
+    const ReferenceProblem p = problem({1, 2, 350, 4, 2, 16, 24}, Mask::causal());
+    auto state = absorb<TypeParam>(p, Runs::range(0, 2), {Runs::range(0, 200)});
+    state.merge(absorb<TypeParam>(p, Runs::range(0, 2), {Runs::range(200, 150)}));
+    expect_close(finish<TypeParam>(state, p, 2), reference_attention(p), p, Runs::range(0, 2), "merged");
+}
+
+TYPED_TEST(attention_decode, rows_have_the_same_bits_alone_and_among_others) {
+    for (const Mask& mask : masks()) {
+        const ReferenceProblem p = problem({1, 4, 331, 4, 2, 24, 24}, mask);
+        const std::vector<Runs> blocks = {Runs::range(0, 170), Runs::range(170, 161)};
+        const Output<TypeParam> all = forward<TypeParam>(p, Runs::range(0, 4), blocks);
+        for (Index query = 0; query < 4; ++query)
+            EXPECT_TRUE(same_rows(forward<TypeParam>(p, Runs::range(query, 1), blocks), all, query))
+                << query << ' ' << to_string(mask);
+    }
+}
+
+TYPED_TEST(attention_decode, what_stands_at_masked_keys_does_not_leak) {
+    constexpr Index key = 149;
+    for (const double bad : {not_a_number, infinity})
+        for (const bool in_keys : {true, false}) {
+            ReferenceProblem p = problem({1, 3, 300, 2, 1, 8, 8}, Mask::window(149)); // the last query begins at 150
+            const Output<TypeParam> clean = dense<TypeParam>(p);
+            for (Index c = 0; c < 8; ++c)
+                (in_keys ? p.k : p.v)(0, key, 0, c) = bad;
+            const Output<TypeParam> got = dense<TypeParam>(p);
+            for (Index i = 0; i < 3; ++i)
+                for (Index h = 0; h < 2; ++h)
+                    for (Index c = 0; c < 8; ++c)
+                        if (!p.mask.seen_from(i + 297).contains(key))
+                            EXPECT_EQ(got.out(0, i, h, c), clean.out(0, i, h, c)) << i;
+                        else if (std::isnan(bad))
+                            EXPECT_TRUE(std::isnan(got.out(0, i, h, c))) << i;
+        }
+}
+
+TYPED_TEST(attention_decode, of_scores_of_minus_infinity_is_nothing) {
+    ReferenceProblem p = problem({1, 1, 20, 1, 1, 1, 1}, Mask::everything());
+    p.q.values = {1};
+    std::fill(p.k.values.begin(), p.k.values.end(), -infinity);
+    const Output<TypeParam> got = dense<TypeParam>(p);
+    EXPECT_EQ(got.out(0, 0, 0, 0), TypeParam(0));
+    EXPECT_EQ(double(got.lse_at(0, 0, 0)), -infinity);
+}
+
+TYPED_TEST(attention_decode, reads_nothing_beside_keys_and_values_and_allocates_nothing) {
+    const ReferenceProblem p = problem({1, 1, 195, 4, 2, 12, 20}, Mask::everything()); // NaN lies between the heads
+    const Heads<TypeParam> q(p.q), k(p.k), v(p.v);
+    AttentionState<TypeParam> state(q.view(), Runs::range(0, 1), 2, 20, rule(p));
+    const Index before = reigen::memory_account()->allocations();
+    state.absorb(k.view(), v.view(), Runs::range(0, 195));
+    EXPECT_EQ(reigen::memory_account()->allocations(), before);
+    const Output<TypeParam> got = finish<TypeParam>(state, p, 1);
+    got.out.each([&](Index b, Index t, Index h, Index c) { EXPECT_FALSE(std::isnan(got.out(b, t, h, c))); });
+}
+
+} // namespace attention_decode_test
