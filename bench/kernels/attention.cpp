@@ -15,6 +15,7 @@ namespace {
 const AttentionCase cases[] = {{4096, 64, false}, {4096, 64, true}, {4096, 128, false}, {4096, 128, true},
                                {1024, 64, false}, {1024, 64, true}, {256, 64, false},   {256, 32, true},
                                {2048, 80, false}, {16384, 64, true}};
+const AttentionCase bfloat16_cases[] = {{4096, 64, false}, {4096, 64, true}, {4096, 128, false}, {4096, 128, true}};
 
 const char* name_of(Pass pass) {
     return pass == Pass::forward ? "attention_forward" : "attention_backward";
@@ -68,5 +69,7 @@ void register_attention() {
         for (const AttentionCase& of : cases)
             register_case<float>(of, pass);
         register_case<double>({2048, 64, false}, pass);
+        for (const AttentionCase& of : bfloat16_cases)
+            register_case<reigen::bfloat16>(of, pass);
     }
 }

@@ -60,10 +60,13 @@ struct Tokens {
 /// Everything that one pass, forward or backward, reads and writes.
 template <class T>
 struct AttentionArrays {
+    using Sum = reigen::Accumulator<T>;
+
     AttentionCase of;
     Tokens<T> q{"q", of}, k{"k", of}, v{"v", of}, dout{"dout", of}, out{"out", of}, dq{"dq", of}, dk{"dk", of},
         dv{"dv", of};
-    std::vector<reigen::Accumulator<T>> lse = std::vector<reigen::Accumulator<T>>(std::size_t(of.tokens));
+    Tokens<Sum> dk_sums{"", of}, dv_sums{"", of};
+    std::vector<Sum> lse = std::vector<Sum>(std::size_t(of.tokens));
     reigen::Runs positions = reigen::Runs::range(0, of.tokens);
 
     std::vector<Tokens<T>*> inputs() { return {&q, &k, &v, &dout}; }
@@ -86,11 +89,14 @@ struct AttentionArrays {
     }
 
     void backward() {
-        for (Tokens<T>* summed_into : {&dk, &dv})
-            std::fill(summed_into->numbers.begin(), summed_into->numbers.end(), T(0));
+        for (Tokens<Sum>* sums : {&dk_sums, &dv_sums})
+            std::fill(sums->numbers.begin(), sums->numbers.end(), Sum(0));
         reigen::AttentionGradient<T> state({q.view(), out.view(), dout.view(), lse_view()}, positions, 1, of.rule());
-        state.absorb(k.view(), v.view(), positions, dk.view(), dv.view());
+        state.absorb(k.view(), v.view(), positions, dk_sums.view(), dv_sums.view());
         state.finish(dq.view());
+        for (const auto& [from, to] : {std::pair(&dk_sums, &dk), std::pair(&dv_sums, &dv)})
+            std::transform(from->numbers.begin(), from->numbers.end(), to->numbers.begin(),
+                           [](Sum sum) { return T(sum); });
     }
 
     /// The same in double, which results are compared with; the tests compare that kernel with the textbook's formula.
@@ -104,7 +110,7 @@ struct AttentionArrays {
     }
 
   private:
-    reigen::Strided<reigen::Accumulator<T>> lse_view() { return {lse.data(), of.tokens, 1, 1, 1}; }
+    reigen::Strided<Sum> lse_view() { return {lse.data(), of.tokens, 1, 1, 1}; }
 };
 
 /// The largest error of a pass's results, each of them in units of its own largest value.

@@ -5,3 +5,4 @@
 void register_peak();
 void register_gemm();
 void register_attention();
+void register_decode();

@@ -28,7 +28,7 @@ medians:
   vs_openblas            our speed over OpenBLAS's, if libopenblas.so.0 is installed
   vs_onednn              our speed over oneDNN's, if this program was built with it
   vs_torch               our speed over PyTorch's (mm, scaled_dot_product_attention), if --torch names a Python with it
-  gigabytes_a_second     of B, for the same rows
+  gigabytes_a_second     of B, or of keys and values, for the same rows
   error, error_eigen...  of each result: its largest difference from the one in double, over the largest exact value
 
 Rows are named kernel/type/sizes, for instance gemm/float/512/1024/4096: C[512, 1024] = A[512, 4096] B[4096, 1024].
@@ -37,6 +37,7 @@ Rows are named kernel/type/sizes, for instance gemm/float/512/1024/4096: C[512, 
   .../1/4096/4096 and other few rows     B is larger than the caches, or one of several copies that together are
   attention_forward, attention_backward  one head of N queries on N keys of head_dim d; with causal:1 only the pairs
                                          that see each other are counted
+  decode                                 one query on many keys; heads:16on2 are 16 query heads on 2 key heads
 
   kernels --benchmark_filter=gemm/float                      some of them
   kernels --benchmark_min_time=0.01                          a short run
@@ -99,6 +100,7 @@ int main(int argc, char** argv) {
         register_peak();
         register_gemm();
         register_attention();
+        register_decode();
         run_benchmarks(own_table);
     } catch (const std::exception& error) {
         std::cerr << "kernels: " << error.what() << '\n';
