@@ -12,5 +12,5 @@ int main(int argc, char** argv) {
     if (const auto early = program.parse())
         return *early;
     train(program.settings(), program.report(program.rank()));
-    return 0;
+    return program.end(0);
 }

@@ -62,11 +62,30 @@ std::optional<int> OwnProgram::parse() {
 }
 
 int OwnProgram::complain(const std::string& message) const {
-    std::string line = message;
-    std::replace(line.begin(), line.end(), '\n', ' ');
     if (rank_ == 0)
-        std::cerr << app_.get_name() + ": " + line + "\n" << std::flush;
+        print_error(message);
     return 2;
+}
+
+int OwnProgram::fail(const std::string& message) const {
+    print_error(message);
+#ifdef OWN_LOOP_WITH_MPI
+    if (under_mpi_)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+#endif
+    return 1;
+}
+
+int OwnProgram::end(int code) const {
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)
+        return code;
+    print_error("writing to the standard output failed");
+    return std::max(code, 1);
+}
+
+void OwnProgram::print_error(std::string line) const {
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    std::cerr << app_.get_name() + ": " + line + "\n" << std::flush;
 }
 
 Report OwnProgram::report(int rank) const {

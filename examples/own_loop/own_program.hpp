@@ -27,6 +27,12 @@ class OwnProgram {
     /// One line on stderr, once a job; the exit code of a wrong option.
     int complain(const std::string& message) const;
 
+    /// One line on stderr, and the end of the whole job: the other ranks may wait for this one. The exit code.
+    int fail(const std::string& message) const;
+
+    /// The exit code, which is no longer that of success where what was printed has gone nowhere.
+    int end(int code) const;
+
     const Settings& settings() const { return settings_; }
     bool under_mpi() const { return under_mpi_; }
 
@@ -37,6 +43,8 @@ class OwnProgram {
     int rank() const { return rank_; }
 
   private:
+    void print_error(std::string line) const;
+
     int argc_;
     char** argv_;
     CLI::App app_;

@@ -7,6 +7,7 @@
 
 #include <support/checks.hpp>
 #include <support/trace_option.hpp>
+#include <support/world_options.hpp>
 
 #include <reigen/comm/mesh.hpp>
 #include <reigen/comm/threads.hpp>
@@ -14,7 +15,8 @@
 #include <reigen/comm/mpi.hpp>
 #endif
 
-#include <functional>
+#include <atomic>
+#include <exception>
 #include <string>
 
 void train(const own_loop::Settings& settings, const own_loop::Report& report, const reigen::Mesh& mesh);
@@ -23,20 +25,23 @@ namespace {
 
 /// Runs the body on the ranks of the MPI that the program started, or on threads; the exit code.
 int run(const own_loop::OwnProgram& program, const CLI::Option& ranks_option, int ranks,
-        const std::function<void(const reigen::Communicator&)>& body) {
+        const examples::RankBody& body) {
 #ifdef OWN_LOOP_WITH_MPI
     if (program.under_mpi()) {
         const reigen::Communicator world = reigen::mpi_communicator(MPI_COMM_WORLD);
         if (ranks_option.count() > 0 && ranks != world.size())
             return program.complain("--ranks makes threads; this job has the " + std::to_string(world.size()) +
                                     " ranks that mpirun started");
-        body(world);
-        return 0;
+        return body(world);
     }
 #endif
     static_cast<void>(program), static_cast<void>(ranks_option);
-    reigen::run_threads(ranks, body);
-    return 0;
+    std::atomic<int> worst = 0;
+    reigen::run_threads(ranks, [&](const reigen::Communicator& world) {
+        if (const int code = body(world); code != 0)
+            worst = code;
+    });
+    return worst;
 }
 
 } // namespace
@@ -51,6 +56,8 @@ int main(int argc, char** argv) {
             .add_option("--ranks", ranks, "Run on this many ranks as threads; under mpirun the ranks are mpirun's")
             ->check(examples::between(1, 1024))
             ->capture_default_str();
+    examples::WorldOptions watched;
+    watched.declare(program.options());
     examples::TraceOption trace;
     trace.declare(program.options());
     if (const auto early = program.parse())
@@ -61,10 +68,14 @@ int main(int argc, char** argv) {
         train(program.settings(), program.report(world.rank()), mesh);
         return 0;
     };
-    const auto on_each_rank = [&](const reigen::Communicator& world) { trace.run(world, train_on); };
+    const auto on_each_rank = [&](const reigen::Communicator& world) {
+        return trace.run(watched.apply(world), train_on);
+    };
     try {
-        return run(program, *option, ranks, on_each_rank);
+        return program.end(run(program, *option, ranks, on_each_rank));
     } catch (const examples::UsageError& error) {
         return program.complain(error.what());
+    } catch (const std::exception& error) {
+        return program.fail(error.what());
     }
 }

@@ -47,12 +47,16 @@ void add_options(CLI::App& app, Options& options) {
 }
 
 void check(const Options& options) {
-    const std::string wrong = examples::too_many({{"--batch", double(options.batch)},
-                                                  {"--tokens", double(options.tokens)},
-                                                  {"--heads", double(options.heads)},
-                                                  {"--head-dim", double(options.head_dim)}});
-    if (!wrong.empty())
-        throw examples::UsageError(wrong);
+    using examples::too_many;
+    for (const std::string& wrong : {too_many({{"--batch", double(options.batch)},
+                                               {"--tokens", double(options.tokens)},
+                                               {"--heads", double(options.heads)},
+                                               {"--head-dim", double(options.head_dim)}}),
+                                     too_many({{"--stripe", double(options.stripe.value_or(0))}}),
+                                     too_many({{"--window", double(options.window.value_or(0))}}),
+                                     too_many({{"--ahead", double(options.ahead.value_or(0))}})})
+        if (!wrong.empty())
+            throw examples::UsageError(wrong);
     if (options.heads % options.kv_heads != 0)
         throw examples::UsageError(reigen::concat("--heads ", options.heads, " cannot be grouped over --kv-heads ",
                                                   options.kv_heads, ": want a multiple"));

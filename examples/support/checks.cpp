@@ -51,6 +51,13 @@ CLI::Validator seed() {
     return CLI::Validator(check, "0 ... 2^64 - 1");
 }
 
+CLI::Validator not_empty(const std::string& wanted) {
+    const auto check = [wanted](std::string& text) {
+        return text.empty() ? concat("want ", wanted, ", not ''") : std::string();
+    };
+    return CLI::Validator(check, "");
+}
+
 CLI::Validator one_of(std::vector<std::string> words) {
     std::string list;
     for (const std::string& word : words)

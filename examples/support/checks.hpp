@@ -19,6 +19,9 @@ CLI::Validator between(double least, double most);
 /// Refuses what is not a whole number that 64 bits hold.
 CLI::Validator seed();
 
+/// Refuses '', as an unset variable of a shell leaves it; `wanted` is what the message asks for.
+CLI::Validator not_empty(const std::string& wanted);
+
 /// Refuses every word but these.
 CLI::Validator one_of(std::vector<std::string> words);
 

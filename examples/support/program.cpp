@@ -3,8 +3,8 @@
 #include <support/checks.hpp>
 #include <support/help_format.hpp>
 #include <support/trace_option.hpp>
+#include <support/world_options.hpp>
 
-#include <reigen/comm/checked.hpp>
 #include <reigen/comm/launcher.hpp>
 #include <reigen/comm/threads.hpp>
 #ifdef REIGEN_EXAMPLES_WITH_MPI
@@ -70,9 +70,7 @@ bool printed() {
 
 int run_body(const CLI::App& app, const RankBody& body, const reigen::Communicator& world) {
     try {
-        if (const CLI::Option* const deadline = app.get_option("--deadline"); deadline->count() > 0)
-            world.set_deadline(deadline->as<double>());
-        const int code = body(app.count("--checked") > 0 ? reigen::checked(world) : world);
+        const int code = body(world);
         if (world.rank() != 0 || printed())
             return code;
         complain(app, "writing to the standard output failed");
@@ -137,20 +135,15 @@ int run_program(CLI::App& app, int argc, char** argv, const RankBody& body) {
                                                      "or srun the ranks are the launcher's")
                                           ->check(between(1, 1024))
                                           ->capture_default_str();
-    app.add_flag("--checked")
-        ->description("Have the ranks compare what they call before each collective, so that a disagreement is an "
-                      "error on all of them");
-    app.add_option("--deadline")
-        ->description("Give up on a rank that is waited for longer than this; 0 is never, 300 unless set")
-        ->type_name("SECONDS")
-        ->check(at_least(0));
+    WorldOptions watched;
+    watched.declare(app);
     TraceOption trace;
     trace.declare(app);
     app.formatter(std::make_shared<HelpFormat>());
     for (CLI::Option* const each : app.get_options())
         if (each->get_expected_max() <= 1)
             each->take_last(); // so that scripts can add to a command
-    const RankBody traced = [&](const reigen::Communicator& world) { return trace.run(world, body); };
+    const RankBody traced = [&](const reigen::Communicator& world) { return trace.run(watched.apply(world), body); };
     if (reigen::launcher())
         return run_on_launched_ranks(app, argc, argv, option, traced);
     if (const auto early = parse(app, argc, argv, true))

@@ -1,5 +1,6 @@
 #include <support/trace_option.hpp>
 
+#include <support/checks.hpp>
 #include <support/console.hpp>
 #include <support/first_rank.hpp>
 
@@ -15,7 +16,8 @@ void TraceOption::declare(CLI::App& app) {
     app.add_option("--trace", path_,
                    "Record what every rank does and waits for: a summary at the end, and all of it in this file for "
                    "ui.perfetto.dev")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->check(not_empty("the name of a file"));
 }
 
 int TraceOption::run(const reigen::Communicator& world, const RankBody& body) const {

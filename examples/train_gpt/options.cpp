@@ -12,6 +12,7 @@ namespace {
 
 using examples::at_least;
 using examples::between;
+using examples::not_empty;
 using examples::one_of;
 using examples::positive;
 using examples::seed;
@@ -41,12 +42,14 @@ class Group {
 void declare_placement(CLI::App& app, Options& o) {
     Group group(app, "Text and mesh");
     group.value("--text", o.text, "Train on the bytes of this file; without it, on the library's own headers")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->check(not_empty("the name of a file"));
     group
         .value("--mesh", o.mesh,
                "Ranks along each axis, as dp=1,cp=2,tp=2: dp cuts the batch, cp each sequence, tp the model; an axis "
                "not named has one rank, tp the ranks that are left")
-        ->type_name("AXES");
+        ->type_name("AXES")
+        ->check(not_empty("something like dp=1,cp=2,tp=2"));
     group.value("--layout", o.layout, "How cp cuts a sequence")->check(one_of({"contiguous", "zigzag", "striped"}));
     group.flag("--sequence-parallel", o.sequence_parallel, "Split the residual stream's tokens over tp as well");
 }
@@ -110,7 +113,7 @@ void require_consistent(const Options& o) {
           too_many({{"--layers", double(o.layers)}, {"--width", double(o.width)}, {"--hidden", hidden}}),
           too_many({{"--layers", double(o.layers)}, {"--width", double(o.width)}, {"--width", double(o.width)}}),
           too_many({{"--steps", double(o.steps)}}), too_many({{"--warm-up", double(o.warm_up)}}),
-          too_many({{"--sample", double(o.sample)}})})
+          too_many({{"--sample", double(o.sample)}}), too_many({{"--audit", double(o.audit)}})})
         if (!wrong.empty())
             throw UsageError(wrong);
     if (o.width % o.heads != 0)

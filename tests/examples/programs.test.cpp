@@ -24,9 +24,13 @@ std::string name_of(const std::string& program) {
     return std::filesystem::path(program).filename().string();
 }
 
-std::string train_gpt() {
+std::string program_named(const std::string& name) {
     const auto all = programs();
-    return *std::find_if(all.begin(), all.end(), [](auto& program) { return name_of(program) == "train_gpt"; });
+    return *std::find_if(all.begin(), all.end(), [&](auto& program) { return name_of(program) == name; });
+}
+
+std::string train_gpt() {
+    return program_named("train_gpt");
 }
 
 /// Lines on stderr that the program itself wrote: mpirun adds its own.
@@ -214,14 +218,24 @@ TEST(programs, train_gpt_names_the_text_that_no_right_opens) {
 
 TEST(programs, an_option_with_an_empty_value_takes_no_other_for_it) {
     expect_train_gpt_complains("--csv= --no-such-option", "--no-such-option");
-    expect_train_gpt_complains("--mesh= --ranks=0", "--ranks");
+    expect_train_gpt_complains("--csv= --ranks=0", "--ranks");
     expect_train_gpt_complains("--steps=", "--steps");
+}
+
+TEST(programs, an_empty_name_is_no_wish_for_what_is_done_without_one) {
+    expect_train_gpt_complains("--text ''", "--text: want the name of a file");
+    expect_train_gpt_complains("--trace=", "--trace: want the name of a file");
+    expect_train_gpt_complains("--mesh ''", "--mesh: want something like dp=1");
 }
 
 TEST(programs, train_gpt_refuses_a_seed_of_more_than_64_bits) {
     expect_train_gpt_complains("--seed 18446744073709551616", "2^64 - 1");
     expect_train_gpt_complains("--seed -1", "2^64 - 1");
     expect_train_gpt_complains("--seed 1.5", "2^64 - 1");
+}
+
+TEST(programs, train_gpt_refuses_to_audit_more_rows_than_it_can_count) {
+    expect_train_gpt_complains("--audit 18446744073709551616", "--audit 9.22337e+18 is more than this program can");
 }
 
 TEST(programs, what_cannot_be_written_to_its_end_gives_one) {
@@ -236,6 +250,30 @@ TEST(programs, what_cannot_be_written_to_its_end_gives_one) {
     EXPECT_EQ(process.exit_code, 1);
     EXPECT_EQ(complaints(process, train_gpt()).size(), 1U) << process.err;
     EXPECT_EQ(run_command(one_step + "--csv '' --trace /dev/null").exit_code, 0);
+}
+
+TEST(programs, own_loop_tells_of_what_it_could_not_write) {
+    const std::string own_loop = program_named("own_loop") + " --ranks 2 --steps 2 ";
+    const Process trace = run_command(own_loop + "--trace /dev/full");
+    EXPECT_EQ(trace.exit_code, 1);
+    EXPECT_NE(trace.out.find("not complete"), std::string::npos) << trace.out;
+    const Process losses = run_command(own_loop + ">/dev/full");
+    EXPECT_EQ(losses.exit_code, 1);
+    EXPECT_NE(losses.err.find("writing to the standard output failed"), std::string::npos) << losses.err;
+}
+
+TEST(programs, an_error_of_the_ranks_is_one_line_and_gives_one) {
+    for (const std::string& program : programs()) {
+        const Process process = run_command("env REIGEN_CHECKED=off " + program + " --ranks 2");
+        EXPECT_EQ(process.exit_code, 1) << program;
+        EXPECT_EQ(lines(process.err).size(), 1U) << process.err;
+        EXPECT_NE(process.err.find("REIGEN_CHECKED is neither 0 nor 1"), std::string::npos) << process.err;
+    }
+}
+
+TEST(programs, every_program_can_be_watched) {
+    for (const std::string& program : programs())
+        expect_one_complaint(program, "--ranks 2 --checked --deadline -1", "--deadline: want a number >= 0");
 }
 
 TEST(programs, of_an_option_given_twice_the_last_counts) {
