@@ -24,11 +24,12 @@ medians:
   fraction_of_peak       of the multiply-add peak measured in the same turns: that of the row's type; without
                          instructions for bfloat16, float's
   fraction_of_bandwidth  of the fastest read from memory measured in the same turns, for rows that it bounds
+  gigabytes_a_second     of B, or of keys and values, read from memory, for the same rows
   vs_eigen               our speed over Eigen's, compiled with the same flags
   vs_openblas            our speed over OpenBLAS's, if libopenblas.so.0 is installed
   vs_onednn              our speed over oneDNN's, if this program was built with it
   vs_torch               our speed over PyTorch's (mm, scaled_dot_product_attention), if --torch names a Python with it
-  gigabytes_a_second     of B, or of keys and values, for the same rows
+                         (a peer more than ten times slower takes no turns: its first runs stand for all)
   error, error_eigen...  of each result: its largest difference from the one in double, over the largest exact value
 
 Rows are named kernel/type/sizes, for instance gemm/float/512/1024/4096: C[512, 1024] = A[512, 4096] B[4096, 1024].
