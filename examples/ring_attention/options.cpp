@@ -41,6 +41,10 @@ void add_options(CLI::App& app, Options& options) {
     word("--dtype", options.dtype, {"float", "double"}, "Numbers to compute with");
     app.add_flag("--backward", options.backward, "Gradients as well");
     app.add_flag("--no-reference", options.no_reference, "Leave out the comparison with the slow reference");
+    number(
+        "--audit", options.audit, 0,
+        "Recompute so many random rows of the output in double across the ranks, where the whole reference would take "
+        "too long; 0 is none");
     app.add_option("--seed", options.seed, "Of the random queries, keys and values")
         ->check(seed())
         ->capture_default_str();
@@ -48,13 +52,14 @@ void add_options(CLI::App& app, Options& options) {
 
 void check(const Options& options) {
     using examples::too_many;
-    for (const std::string& wrong : {too_many({{"--batch", double(options.batch)},
-                                               {"--tokens", double(options.tokens)},
-                                               {"--heads", double(options.heads)},
-                                               {"--head-dim", double(options.head_dim)}}),
-                                     too_many({{"--stripe", double(options.stripe.value_or(0))}}),
-                                     too_many({{"--window", double(options.window.value_or(0))}}),
-                                     too_many({{"--ahead", double(options.ahead.value_or(0))}})})
+    for (const std::string& wrong :
+         {too_many({{"--batch", double(options.batch)},
+                    {"--tokens", double(options.tokens)},
+                    {"--heads", double(options.heads)},
+                    {"--head-dim", double(options.head_dim)}}),
+          too_many({{"--audit", double(options.audit)}}), too_many({{"--stripe", double(options.stripe.value_or(0))}}),
+          too_many({{"--window", double(options.window.value_or(0))}}),
+          too_many({{"--ahead", double(options.ahead.value_or(0))}})})
         if (!wrong.empty())
             throw examples::UsageError(wrong);
     if (options.heads % options.kv_heads != 0)

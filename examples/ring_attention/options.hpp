@@ -27,6 +27,7 @@ struct Options {
     std::string dtype = "float";
     bool backward = false;
     bool no_reference = false;
+    Index audit = 0; // rows; 0: none
     std::uint64_t seed = 1;
 
     reigen::SequenceLayout sequence_layout() const;

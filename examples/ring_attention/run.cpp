@@ -7,6 +7,7 @@
 #include <support/text_table.hpp>
 #include <support/units.hpp>
 
+#include <reigen/attention/audit.hpp>
 #include <reigen/attention/reference.hpp>
 #include <reigen/attention/ring.hpp>
 #include <reigen/core/random.hpp>
@@ -64,6 +65,12 @@ struct Parts {
           k(part<T>(options, mesh, sequences, Tensor::k, options.kv_heads)),
           v(part<T>(options, mesh, sequences, Tensor::v, options.kv_heads)),
           dout(part<T>(options, mesh, sequences, Tensor::dout, options.heads)) {}
+
+    AuditReport audit(const Options& options) const {
+        const auto of = [&](const auto& x) { return heads(x, sequences, options.head_dim); };
+        return audit_attention(of(q), of(k), of(v), forward.out, forward.lse, {options.band()},
+                               {.rows = options.audit, .seed = options.seed});
+    }
 
     void compute(const Options& options) {
         const auto of = [&](auto& x) { return heads(x, sequences, options.head_dim); };
@@ -150,6 +157,14 @@ std::vector<Difference> differences(const Options& options, const Parts<T>& part
     return result;
 }
 
+/// Shows what recomputing some rows found; whether that is within `tolerance`.
+bool show_audit(const AuditReport& audit, double tolerance, std::ostream& out) {
+    const bool close = audit.within(tolerance);
+    out << "Audit: " << to_string(audit) << (close ? ", " : ", NOT ") << "below "
+        << examples::scientific_text(tolerance) << ".\n";
+    return close;
+}
+
 /// Shows the differences; whether all are within `tolerance`.
 bool show_differences(const std::vector<Difference>& differences, double tolerance, std::ostream& out) {
     out << "Largest error against dense attention in double, over the largest number\n\n";
@@ -183,10 +198,10 @@ int run_in(const Options& options, const Communicator& world) {
                  out);
     const examples::MemoryReport memory = examples::memory_report(world);
     out << "What each rank holds (keys and values: of other ranks, or on their way)\n\n" << memory << '\n';
-    if (options.no_reference)
-        return 0;
     const double tolerance = options.dtype == "float" ? 1e-4 : 1e-12;
-    return show_differences(differences(options, parts), tolerance, out) ? 0 : 1;
+    const bool audited = options.audit == 0 || show_audit(parts.audit(options), tolerance, out);
+    const bool compared = options.no_reference || show_differences(differences(options, parts), tolerance, out);
+    return audited && compared ? 0 : 1;
 }
 
 } // namespace
