@@ -10,6 +10,7 @@
 using namespace reigen;
 
 namespace {
+namespace steps { // the library has functions of these names too
 
 using Step = std::function<void()>;
 
@@ -118,21 +119,22 @@ Step linear(const Communicator& world, Index extra) {
     };
 }
 
+} // namespace steps
 } // namespace
 
 const std::vector<NamedOperation>& operations() {
     static const std::vector<NamedOperation> list = {
-        {"all_reduce", all_reduce},
-        {"all_gather", all_gather},
-        {"reduce_scatter", reduce_scatter},
-        {"broadcast", broadcast},
-        {"all_to_all", all_to_all},
-        {"barrier", barrier},
-        {"split", split},
-        {"messages", messages},
-        {"ring_forward", ring_forward},
-        {"ring_backward", ring_backward},
-        {"linear", linear},
+        {"all_reduce", steps::all_reduce},
+        {"all_gather", steps::all_gather},
+        {"reduce_scatter", steps::reduce_scatter},
+        {"broadcast", steps::broadcast},
+        {"all_to_all", steps::all_to_all},
+        {"barrier", steps::barrier},
+        {"split", steps::split},
+        {"messages", steps::messages},
+        {"ring_forward", steps::ring_forward},
+        {"ring_backward", steps::ring_backward},
+        {"linear", steps::linear},
     };
     return list;
 }
