@@ -66,11 +66,14 @@ TYPED_TEST(attention_decode, what_stands_at_masked_keys_does_not_leak) {
             const Output<TypeParam> got = dense<TypeParam>(p);
             for (Index i = 0; i < 3; ++i)
                 for (Index h = 0; h < 2; ++h)
-                    for (Index c = 0; c < 8; ++c)
-                        if (!p.mask.seen_from(i + 297).contains(key))
+                    for (Index c = 0; c < 8; ++c) {
+                        const bool sees_it = p.mask.seen_from(i + 297).contains(key);
+                        if (!sees_it) {
                             EXPECT_EQ(got.out(0, i, h, c), clean.out(0, i, h, c)) << i;
-                        else if (std::isnan(bad))
+                        } else if (std::isnan(bad)) {
                             EXPECT_TRUE(std::isnan(got.out(0, i, h, c))) << i;
+                        }
+                    }
         }
 }
 

@@ -5,6 +5,8 @@
 #include <Eigen/Core>
 
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -68,18 +70,27 @@ REIGEN_INLINE Packet<T> broadcast(const T& value) {
     return Eigen::internal::pset1<Packet<T>>(value);
 }
 
+/// As many bfloat16 as a packet has floats, widened in two instructions. Element by element, g++ 12 takes 33 with AVX2
+/// and 71 with AVX-512.
+REIGEN_INLINE Packet<float> widen(const bfloat16* from) {
+    using Narrow [[gnu::vector_size(2 * lanes<float>)]] = std::uint16_t;
+    using Wide [[gnu::vector_size(4 * lanes<float>)]] = std::uint32_t;
+    Narrow upper_halves;
+    std::memcpy(&upper_halves, from, sizeof upper_halves);
+    const Wide bits = __builtin_convertvector(upper_halves, Wide) << 16;
+    Packet<float> packet;
+    std::memcpy(&packet, &bits, sizeof packet);
+    return packet;
+}
+
 /// A packet from memory of any alignment, which costs nothing where the memory happens to be aligned; bfloat16 is
 /// widened.
 template <class T, class From>
 REIGEN_INLINE Packet<T> load(const From* from) {
-    if constexpr (std::is_same_v<T, From>) {
+    if constexpr (std::is_same_v<T, From>)
         return Eigen::internal::ploadu<Packet<T>>(from);
-    } else {
-        T wide[lanes<T>];
-        for (int lane = 0; lane < lanes<T>; ++lane)
-            wide[lane] = T(from[lane]);
-        return Eigen::internal::ploadu<Packet<T>>(wide);
-    }
+    else
+        return widen(from);
 }
 
 template <class T>
