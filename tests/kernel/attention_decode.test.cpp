@@ -97,4 +97,19 @@ TYPED_TEST(attention_decode, reads_nothing_beside_keys_and_values_and_allocates_
     got.out.each([&](Index b, Index t, Index h, Index c) { EXPECT_FALSE(std::isnan(got.out(b, t, h, c))); });
 }
 
+TYPED_TEST(attention_decode, a_short_part_of_a_long_sequence_has_the_bits_of_the_whole) {
+    const ReferenceProblem p = problem({1, 40, 130, 2, 1, 16, 16}, Mask::causal());
+    const Output<TypeParam> whole = dense<TypeParam>(p);
+    const Runs part = Runs::range(20, 3), keys = Runs::range(0, 130);
+    const Heads<TypeParam> q(p.q, part), k(p.k, keys), v(p.v, keys);
+    AttentionState<TypeParam> state(q.view(), part, 1, 16, rule(p), 40);
+    state.absorb(k.view(), v.view(), keys);
+    const Output<TypeParam> got = finish<TypeParam>(state, p, 3);
+    for (Index i = 0; i < 3; ++i)
+        for (Index h = 0; h < 2; ++h)
+            for (Index c = 0; c < 16; ++c)
+                EXPECT_EQ(got.out(0, i, h, c), whole.out(0, 20 + i, h, c));
+    EXPECT_THROW((AttentionState<TypeParam>(q.view(), part, 1, 16, rule(p), 2)), reigen::ArgumentError);
+}
+
 } // namespace attention_decode_test

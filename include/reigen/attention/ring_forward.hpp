@@ -40,7 +40,7 @@ Attended<S, Where> attend(const Heads<const S, Where>& q, const Heads<const S, W
     agree_on_attention("ring_attention", q, k, v, options);
     const ScoreRule rule = options.rule(q.head_dim(), q.sequences().length, k.sequences().length);
     const TravellingKeys<S, Where> keys(q, k, v, rule);
-    AttentionState<S> state(q.view(), q.positions(), k.view().heads, v.head_dim(), rule);
+    AttentionState<S> state(q.view(), q.positions(), k.view().heads, v.head_dim(), rule, q.sequences().length);
     for (const Turn turn : both_turns)
         if (turn == Turn::onward || keys.route().steps(turn) > 0)
             keys.go_round(turn, [&](const VisitingKeys<S>& block) {

@@ -8,6 +8,7 @@
 #include <reigen/kernel/score_rule.hpp>
 
 #include <cmath>
+#include <optional>
 #include <type_traits>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
@@ -20,7 +21,7 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 /// Cost        absorb: 2 (d + dv) flops for each query and key of a tile that is not empty, and a copy of each key and
 ///             value; where at most 8 query rows share a key head, one stream through keys and values. No allocation
 /// Order       a row's bits depend on its own query, on the blocks in their order, each cut into tiles of 96 keys, and
-///             on whether more than 8 query rows share its key head; not on the other rows
+///             on whether more than 8 query rows of the whole sequence share its key head; not on the other rows
 /// Source      Milakov, Gimelshein, "Online normalizer calculation for softmax", arXiv:1805.02867
 template <class S>
 class AttentionState {
@@ -28,8 +29,10 @@ class AttentionState {
 
   public:
     /// Takes a copy of the queries. `positions` are those of their tokens; `value_dim` is the head_dim of the values.
+    /// Where the queries are a part of a sequence, `sequence_length` is that of all of it: every part of a long one is
+    /// then computed in the same way, however few rows it has.
     AttentionState(HeadsView<const S> queries, const Runs& positions, Index key_heads, Index value_dim,
-                   const ScoreRule& rule);
+                   const ScoreRule& rule, std::optional<Index> sequence_length = {});
 
     /// Takes in a block of keys and values. Polls between panels, or tiles of keys.
     void absorb(HeadsView<const S> k, HeadsView<const S> v, const Runs& positions);
@@ -68,14 +71,11 @@ class AttentionState {
         T* const scores = cutter.take(detail::tile_keys * panel_rows);
         T* const mask = cutter.take(detail::TileMask<T>::size);
         const Index width = detail::key_stride<T>(head_dim()) + detail::key_stride<T>(value_dim_);
-        const Index keys = decodes() ? detail::tile_keys : detail::chunk_keys<T>(width);
+        const Index keys = decodes_ ? detail::tile_keys : detail::chunk_keys<T>(width);
         const detail::ChunkMemory<T> chunk(cutter, keys, head_dim(), value_dim_);
-        const detail::DecodedRows<T> decoded(cutter, decodes() ? rows_.count() : 0, head_dim(), value_dim_);
+        const detail::DecodedRows<T> decoded(cutter, decodes_ ? rows_.count() : 0, head_dim(), value_dim_);
         return {scores, mask, chunk, decoded, cutter.used()};
     }
-
-    /// Whether so few query rows share a key head that keys and values are streamed past them.
-    bool decodes() const { return rows_.count() <= detail::decoded_rows; }
 
     detail::PanelSight<panel_rows> sight(Index panel) const {
         return {mask_, grid_.rows_of(panel), [&](Index i) { return aligned_[rows_.token(panel * panel_rows + i)]; }};
@@ -169,6 +169,7 @@ class AttentionState {
 
     detail::SharedRows<const S> rows_;
     detail::PanelGrid<T> grid_;
+    bool decodes_; // so few query rows share a key head that keys and values are streamed past them
     Index value_dim_;
     Mask mask_;
     Buffer<T> panels_;
@@ -180,13 +181,16 @@ class AttentionState {
 
 template <class S>
 AttentionState<S>::AttentionState(HeadsView<const S> queries, const Runs& positions, Index key_heads, Index value_dim,
-                                  const ScoreRule& rule)
+                                  const ScoreRule& rule, std::optional<Index> sequence_length)
     : rows_(detail::share_rows(queries, key_heads)),
       grid_{queries.batch, key_heads, rows_.count()},
+      decodes_(sequence_length.value_or(queries.tokens) * rows_.group <= detail::decoded_rows),
       value_dim_(value_dim),
       mask_(rule.mask) {
     require<ShapeError>(positions.size() == queries.tokens, "attention: ", positions.size(), " positions for ",
                         queries.tokens, " queries");
+    require(sequence_length.value_or(queries.tokens) >= queries.tokens, "attention: ", queries.tokens,
+            " queries of a sequence of ", sequence_length.value_or(0));
     const MemoryScope scope(MemoryUse::workspace);
     panels_ = Buffer<T>(grid_.count() * panel_size());
     scratch_ = Buffer<T>(place_scratch(nullptr).size);
@@ -201,7 +205,7 @@ void AttentionState<S>::absorb(HeadsView<const S> k, HeadsView<const S> v, const
     if (grid_.count() == 0)
         return;
     const Scratch scratch = place_scratch(scratch_.data());
-    if (decodes()) {
+    if (decodes_) {
         for (Index b = 0; b < grid_.batch; ++b)
             for (Index h = 0; h < grid_.heads; ++h)
                 decode_head(b, h, k, v, detail::RunWalker(positions), scratch);
