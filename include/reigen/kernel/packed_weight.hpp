@@ -10,7 +10,7 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
 /// A packed right factor, or some of its rows and whole packets of its columns: element (k, j) is
-/// data[j / lanes * panel + k * lanes + j % lanes], zeros behind the last column.
+/// data[j / width * panel + k * width + j % width], zeros behind the last column.
 template <class S>
 struct PackedRight {
     static constexpr Index width = lanes<Accumulator<S>>;
@@ -19,6 +19,8 @@ struct PackedRight {
     Index rows = 0;
     Index cols = 0;
     Index panel = 0;
+
+    const S& operator()(Index k, Index j) const { return data[j / width * panel + k * width + j % width]; }
 
     /// `first_col` begins a packet.
     PackedRight block(Index first_row, Index first_col, Index row_count, Index col_count) const {
@@ -67,12 +69,10 @@ class PackedWeight {
     void unpack(const Strided<S>& weight) const {
         require<ShapeError>(weight.rows == rows_ && weight.cols == cols_, "PackedWeight: ", shape(rows_, cols_),
                             " into ", shape(weight.rows, weight.cols));
-        for (Index j = 0; j < cols_; ++j) {
-            const S* const column =
-                factor().block(0, j / factor().width * factor().width, rows_, 1).data + j % factor().width;
-            for (Index k = 0; k < rows_; ++k)
-                weight(k, j) = column[k * factor().width];
-        }
+        const detail::PackedRight<S> packed = factor();
+        for (Index k = 0; k < rows_; ++k)
+            for (Index j = 0; j < cols_; ++j)
+                weight(k, j) = packed(k, j);
     }
 
     detail::PackedRight<S> factor() const {
