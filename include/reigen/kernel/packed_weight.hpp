@@ -53,7 +53,8 @@ class PackedWeight {
         detail::require_elements(weight, "PackedWeight");
         const MemoryScope scope(MemoryUse::weights);
         elements_ = Buffer<S>(rows_ * detail::packets_for<Accumulator<S>>(cols_) * factor().width);
-        detail::pack_right_as_stored<S>(weight, elements_.data());
+        if (!weight.empty())
+            detail::pack_right_as_stored<S>(weight, elements_.data());
     }
     explicit PackedWeight(const Strided<S>& weight) : PackedWeight(Strided<const S>(weight)) {}
 
