@@ -42,12 +42,11 @@ bench::Row attention_row(AttentionCase of, Pass pass) {
     const Arrays ours = std::make_shared<AttentionArrays<T>>(of);
     ours->draw();
     ours->forward();
-    const auto exact = std::make_shared<AttentionArrays<double>>(ours->exact());
-    const auto error_of = [=](const Arrays& arrays) -> std::function<double()> {
-        if (std::is_same_v<T, double>)
-            return {}; // it would be compared with itself
-        return [=] { return attention_error(*arrays, *exact, pass); };
-    };
+    std::function<std::function<double()>(const Arrays&)> error_of = [](const Arrays&) { return nullptr; };
+    if constexpr (!std::is_same_v<T, double>) // which would be compared with itself
+        error_of = [=, exact = std::make_shared<AttentionArrays<double>>(ours->exact(pass))](const Arrays& arrays) {
+            return [=] { return attention_error(*arrays, *exact, pass); };
+        };
     bench::Row row{of.flops(pass), bench::multiply_add_peak<T>,
                    bench::on_this_thread("", [=] { ours->run(pass); }, error_of(ours))};
     const Arrays theirs = std::make_shared<AttentionArrays<T>>(*ours);

@@ -51,17 +51,18 @@ void add_options(CLI::App& app, Options& options) {
 }
 
 void check(const Options& options) {
-    using examples::too_many;
-    for (const std::string& wrong :
-         {too_many({{"--batch", double(options.batch)},
-                    {"--tokens", double(options.tokens)},
-                    {"--heads", double(options.heads)},
-                    {"--head-dim", double(options.head_dim)}}),
-          too_many({{"--audit", double(options.audit)}}), too_many({{"--stripe", double(options.stripe.value_or(0))}}),
-          too_many({{"--window", double(options.window.value_or(0))}}),
-          too_many({{"--ahead", double(options.ahead.value_or(0))}})})
-        if (!wrong.empty())
-            throw examples::UsageError(wrong);
+    const std::string wrong = examples::any_too_many({
+        {{"--batch", double(options.batch)},
+         {"--tokens", double(options.tokens)},
+         {"--heads", double(options.heads)},
+         {"--head-dim", double(options.head_dim)}},
+        {{"--audit", double(options.audit)}},
+        {{"--stripe", double(options.stripe.value_or(0))}},
+        {{"--window", double(options.window.value_or(0))}},
+        {{"--ahead", double(options.ahead.value_or(0))}},
+    });
+    if (!wrong.empty())
+        throw examples::UsageError(wrong);
     if (options.heads % options.kv_heads != 0)
         throw examples::UsageError(reigen::concat("--heads ", options.heads, " cannot be grouped over --kv-heads ",
                                                   options.kv_heads, ": want a multiple"));

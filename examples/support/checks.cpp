@@ -80,4 +80,11 @@ std::string too_many(const std::vector<NamedSize>& factors) {
     return product > 1e12 ? text + total + " more than this program can count on" : "";
 }
 
+std::string any_too_many(const std::vector<std::vector<NamedSize>>& products) {
+    for (const auto& factors : products)
+        if (std::string wrong = too_many(factors); !wrong.empty())
+            return wrong;
+    return "";
+}
+
 } // namespace examples

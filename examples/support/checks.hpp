@@ -34,4 +34,7 @@ struct NamedSize {
 /// What is wrong with options that are multiplied, where the product is beyond a million million; "" where nothing is.
 std::string too_many(const std::vector<NamedSize>& factors);
 
+/// The first complaint about any of these products; "" where there is none.
+std::string any_too_many(const std::vector<std::vector<NamedSize>>& products);
+
 } // namespace examples

@@ -10,13 +10,13 @@
 namespace train_gpt {
 namespace {
 
+using examples::any_too_many;
 using examples::at_least;
 using examples::between;
 using examples::not_empty;
 using examples::one_of;
 using examples::positive;
 using examples::seed;
-using examples::too_many;
 using examples::UsageError;
 using reigen::concat;
 
@@ -107,15 +107,17 @@ void declare_options(CLI::App& app, Options& options) {
 
 void require_consistent(const Options& o) {
     const double hidden = o.hidden == 0 ? 4 * double(o.width) : double(o.hidden);
-    for (const std::string& wrong :
-         {too_many(
-              {{"--batch", double(o.batch)}, {"--accumulate", double(o.accumulate)}, {"--context", double(o.context)}}),
-          too_many({{"--layers", double(o.layers)}, {"--width", double(o.width)}, {"--hidden", hidden}}),
-          too_many({{"--layers", double(o.layers)}, {"--width", double(o.width)}, {"--width", double(o.width)}}),
-          too_many({{"--steps", double(o.steps)}}), too_many({{"--warm-up", double(o.warm_up)}}),
-          too_many({{"--sample", double(o.sample)}}), too_many({{"--audit", double(o.audit)}})})
-        if (!wrong.empty())
-            throw UsageError(wrong);
+    const std::string wrong = any_too_many({
+        {{"--batch", double(o.batch)}, {"--accumulate", double(o.accumulate)}, {"--context", double(o.context)}},
+        {{"--layers", double(o.layers)}, {"--width", double(o.width)}, {"--hidden", hidden}},
+        {{"--layers", double(o.layers)}, {"--width", double(o.width)}, {"--width", double(o.width)}},
+        {{"--steps", double(o.steps)}},
+        {{"--warm-up", double(o.warm_up)}},
+        {{"--sample", double(o.sample)}},
+        {{"--audit", double(o.audit)}},
+    });
+    if (!wrong.empty())
+        throw UsageError(wrong);
     if (o.width % o.heads != 0)
         throw UsageError(concat("--width ", o.width, " does not divide into --heads ", o.heads));
     if (o.width / o.heads % 2 != 0)

@@ -4,6 +4,7 @@
 #include <reigen/comm/backend/self.hpp>
 #include <reigen/comm/communicator/field.hpp>
 #include <reigen/comm/communicator/pending.hpp>
+#include <reigen/comm/communicator/ranges.hpp>
 #include <reigen/comm/communicator/registry.hpp>
 #include <reigen/comm/deadline.hpp>
 #include <reigen/core/buffer.hpp>
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <ranges>
 #include <span>
@@ -271,8 +271,7 @@ class Communicator final {
         Operation operation = between(Call::all_gather, mine, all);
         operation.parts = parts;
         check_parts(operation, parts, operation.in_size, operation.out_size);
-        check_apart(operation,
-                    address(operation.out) + own_place(operation, operation.in_size) == address(operation.in));
+        detail::require_apart_or_in_place(operation, rank());
         return operation;
     }
 
@@ -283,8 +282,7 @@ class Communicator final {
         operation.reduction = reduction;
         operation.parts = parts;
         check_parts(operation, parts, operation.out_size, operation.in_size);
-        check_apart(operation,
-                    address(operation.in) + own_place(operation, operation.out_size) == address(operation.out));
+        detail::require_apart_or_in_place(operation, rank());
         return operation;
     }
 
@@ -307,28 +305,8 @@ class Communicator final {
         const auto self = std::size_t(rank());
         require<ShapeError>(out_parts[self] == in_parts[self], "all_to_all: rank ", rank(), " gives itself ",
                             out_parts[self], " elements and takes ", in_parts[self]);
-        check_apart(operation, false);
+        require(!detail::ranges_overlap(operation), "all_to_all: the ranges overlap");
         return operation;
-    }
-
-    /// Bytes before this rank's part, of `mine` elements, in the whole.
-    std::uintptr_t own_place(const Operation& operation, Index mine) const {
-        const auto before = operation.parts.first(operation.parts.empty() ? 0 : std::size_t(rank()));
-        const Index first = operation.parts.empty() ? rank() * mine : detail::sum_of(before);
-        return std::uintptr_t(first * size_of(operation.type));
-    }
-
-    static std::uintptr_t address(const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at); }
-
-    /// What is written where it is still to be read would give wrong numbers.
-    static void check_apart(const Operation& operation, bool in_its_place) {
-        const auto in_bytes = std::uintptr_t(operation.in_size * size_of(operation.type));
-        const auto out_bytes = std::uintptr_t(operation.out_size * size_of(operation.type));
-        const bool overlap = in_bytes > 0 && out_bytes > 0 &&
-                             address(operation.in) < address(operation.out) + out_bytes &&
-                             address(operation.out) < address(operation.in) + in_bytes;
-        require(!overlap || in_its_place, to_string(operation.call), ": the ranges overlap",
-                operation.call == Call::all_to_all ? "" : ", and this rank's part is not in its place in the whole");
     }
 
     /// The parts that were given, or equal ones, against what this rank has of the whole.

@@ -23,12 +23,6 @@ inline constexpr int panel_packets = 3;
 template <class T>
 inline constexpr int panel_rows = panel_packets * lanes<T>;
 
-/// Elements of a row of features that is filled up to whole packets.
-template <class T>
-constexpr Index padded(Index features) {
-    return (features + lanes<T> - 1) / lanes<T> * lanes<T>;
-}
-
 /// Keys in a tile: whole strips of every height below.
 inline constexpr Index tile_keys = 96;
 

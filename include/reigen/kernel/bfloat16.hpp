@@ -3,10 +3,8 @@
 #include <reigen/core/types.hpp>
 #include <reigen/kernel/packet.hpp>
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstring>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
@@ -26,19 +24,14 @@ inline void round_row(const float* from, bfloat16* to, Index count) {
         to[i] = round_to_bfloat16(from[i]);
 }
 
-/// Through memory, since g++ 12 makes no vectors of a loop that takes a bfloat16 apart.
-inline void widen_row(const bfloat16* from, float* to, Index count) {
-    for (Index i = 0; i < count; ++i) {
-        std::uint16_t upper_half;
-        std::memcpy(&upper_half, from + i, sizeof upper_half);
-        to[i] = std::bit_cast<float>(std::uint32_t(upper_half) << 16);
-    }
-}
-
-/// A row that need not be widened.
-template <class T>
-void widen_row(const T* from, T* to, Index count) {
-    std::copy_n(from, count, to);
+/// A copy of contiguous elements in the type that is computed in.
+template <class T, class From>
+void widen_row(const From* from, T* to, Index count) {
+    Index i = 0;
+    for (; i + lanes<T> <= count; i += lanes<T>)
+        store<T>(to + i, load<T>(from + i));
+    for (; i < count; ++i)
+        to[i] = T(from[i]);
 }
 
 /// A packet of sums into bfloat16, rounded.

@@ -64,7 +64,7 @@ struct GemmScratch {
     T* sums;
 
     GemmScratch(Index rows, Index columns, Index depth, bool few_rows) {
-        const Index wide = packets_for<T>(few_rows ? columns : std::min(columns, Blocking::columns)) * lanes<T>;
+        const Index wide = padded<T>(few_rows ? columns : std::min(columns, Blocking::columns));
         const Index high = std::min(rows, Blocking::left_rows);
         const Index right_bytes = few_rows ? 0 : Memory::bytes<T>(std::min(depth, Blocking::depth) * wide);
         const Index left_bytes =
@@ -178,7 +178,7 @@ class BlockProduct {
 template <class From, class Right>
 void add_and_round(BlockProduct<float, From>& product, Strided<const From> a, Right b, float beta, Strided<bfloat16> c,
                    float* scratch) {
-    const Strided<float> sums = {scratch, c.rows, c.cols, packets_for<float>(c.cols) * lanes<float>, 1};
+    const Strided<float> sums = {scratch, c.rows, c.cols, padded<float>(c.cols), 1};
     if (beta != 0)
         for (Index i = 0; i < c.rows; ++i)
             for (Index j = 0; j < c.cols; ++j)

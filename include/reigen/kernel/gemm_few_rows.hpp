@@ -22,7 +22,7 @@ struct FewRows {
     /// Rows of the right factor that it reads: each is a stream. One row of sums leaves registers for more.
     template <int Height>
     static constexpr int depth = Height == 1 ? 8 : 4;
-    /// Up to here products are computed so. Against packing the right factor, in turns on a Zen 3 core: 1.3 to 1.4 times
+    /// Up to here products are computed so. Against packing the right factor, on a busy Zen 3 core: 1.3 to 1.4 times
     /// as fast at 8 rows, 1.2 at 16, no difference seen at 24.
     static constexpr Index rows = 16;
     /// Sums at a time, and of them in a row: 64 and 16 KB in float.
@@ -62,7 +62,7 @@ REIGEN_INLINE void add_right_rows(LeftPanel<From> left, LoadRight right, RowSums
 /// sums += the rows of A times Depth rows of B, the next ones on their way. Columns that fill no packet are loaded with
 /// zeros behind them.
 ///
-/// Fetching ahead makes products of 4 and 8 rows with 4096x4096 1.5 times as fast on a Zen 3 core.
+/// Fetching ahead makes products of 4 and 8 rows with 4096x4096 1.5 times as fast on a busy Zen 3 core.
 template <class T, int Height, int Depth, class From>
 void add_right_rows(Strided<const From> a, Strided<const From> b, RowSums<T> sums) {
     const LeftPanel<From> left = {a.data, a.row_stride, a.col_stride};

@@ -57,7 +57,7 @@ LeftPanel<T> copy_keys(HeadsView<const S> from, Index b, Index h, Index first, I
     const Index stride = key_stride<T>(from.head_dim);
     for (Index k = 0; k < keys; ++k) {
         T* const row = to + k * stride;
-        widen_row(from.at(b, first + k, h), row, from.head_dim);
+        widen_row<T>(from.at(b, first + k, h), row, from.head_dim);
         std::fill(row + from.head_dim, row + padded<T>(from.head_dim), T(0));
     }
     return {to, stride, 1};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/core/strided.hpp>
+#include <reigen/kernel/bfloat16.hpp>
 #include <reigen/kernel/tile_update.hpp>
 #include <reigen/kernel/transpose_packets.hpp>
 
@@ -86,8 +87,7 @@ void pack_right_as_stored(Strided<const From> from, From* to) {
 template <class T, class From>
 RightPanel<T> widen_panels(RightPanel<From> from, Index rows, Index packets, T* to) {
     for (Index p = 0; p < packets; ++p)
-        for (Index k = 0; k < rows; ++k)
-            store<T>(to + (p * rows + k) * lanes<T>, load<T>(from.data + p * from.packet + k * from.step));
+        widen_row<T>(from.data + p * from.packet, to + p * rows * lanes<T>, rows * lanes<T>);
     return {to, lanes<T> * rows, lanes<T>};
 }
 
@@ -111,13 +111,12 @@ struct LeftBlock {
 template <class T, class From>
 LeftBlock<T> pack_left_rows(Strided<const From> from, T* to, Index row) {
     for (Index i = 0; i < from.rows; ++i) {
-        const From* const source = from.data + i * from.row_stride;
-        Index k = 0;
+        T* const out = to + i * row;
         if (from.col_stride == 1)
-            for (; k + lanes<T> <= from.cols; k += lanes<T>)
-                store<T>(to + i * row + k, load<T>(source + k));
-        for (; k < from.cols; ++k)
-            to[i * row + k] = T(source[k * from.col_stride]);
+            widen_row<T>(from.row(i), out, from.cols);
+        else
+            for (Index k = 0; k < from.cols; ++k)
+                out[k] = T(from(i, k));
     }
     return {to, row, 1};
 }

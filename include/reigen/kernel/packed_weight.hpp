@@ -52,7 +52,7 @@ class PackedWeight {
     explicit PackedWeight(const Strided<const S>& weight) : rows_(weight.rows), cols_(weight.cols) {
         detail::require_elements(weight, "PackedWeight");
         const MemoryScope scope(MemoryUse::weights);
-        elements_ = Buffer<S>(rows_ * detail::packets_for<Accumulator<S>>(cols_) * factor().width);
+        elements_ = Buffer<S>(rows_ * detail::padded<Accumulator<S>>(cols_));
         if (!weight.empty())
             detail::pack_right_as_stored<S>(weight, elements_.data());
     }

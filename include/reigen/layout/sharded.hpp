@@ -14,44 +14,13 @@ namespace detail {
 template <class Scalar, Placement Where>
 using StoredNumber = std::conditional_t<is_partial(Where), Accumulator<Scalar>, std::remove_const_t<Scalar>>;
 
-/// The placement stands in the type and in the spec: they are one.
-inline ShardSpec placed_as(Placement where, ShardSpec spec) {
-    require(spec.placement == where, "a matrix of type ", where, " with the specification of one that is ",
-            spec.placement);
-    return spec;
-}
-} // namespace detail
-
-/// What the elements are held in: a partial sum of bfloat16 is held in float and rounded once, after the sum.
-template <class Scalar, Placement Where>
-using Stored = std::conditional_t<std::is_const_v<Scalar>, const detail::StoredNumber<Scalar, Where>,
-                                  detail::StoredNumber<Scalar, Where>>;
-
-/// This rank's part of a global matrix, in memory of somebody else, with any strides. `S` may be const.
-template <class S, Placement Where>
-class ShardedView {
+/// What every sharded matrix says of itself: how it lies over the ranks.
+template <Placement Where>
+class Placed {
     static_assert(is_valid(Where), "reigen: an axis may cut rows, cut columns or be summed over, but only one of them");
 
   public:
-    using Scalar = std::remove_const_t<S>;
-    using Element = Stored<S, Where>;
     static constexpr Placement placement = Where;
-
-    ShardedView() = default;
-
-    /// `local` holds this rank's rows and columns in the order of its runs.
-    ///
-    /// Throws  ShapeError on the ranks where `local` is not what the partitions say
-    ShardedView(ShardSpec spec, Strided<Element> local)
-        : spec_(detail::placed_as(Where, std::move(spec))), local_(local) {
-        detail::require_elements(local, "ShardedView");
-        require<ShapeError>(local.rows == spec_.local_rows() && local.cols == spec_.local_cols(),
-                            "ShardedView: local is ", shape(local.rows, local.cols), ", the partitions give this rank ",
-                            shape(spec_.local_rows(), spec_.local_cols()));
-    }
-
-    ShardedView(const Mesh& mesh, const Extent& rows, const Extent& cols, Strided<Element> local)
-        : ShardedView(ShardSpec(mesh, Where, rows, cols), local) {}
 
     const ShardSpec& spec() const { return spec_; }
     const Mesh& mesh() const { return spec_.mesh; }
@@ -61,6 +30,49 @@ class ShardedView {
     const Partition& col_partition() const { return spec_.col_partition; }
     const Runs& row_runs() const { return spec_.row_runs(); }
     const Runs& col_runs() const { return spec_.col_runs(); }
+
+  protected:
+    Placed() = default;
+
+    /// The placement stands in the type and in the spec: they are one.
+    explicit Placed(ShardSpec spec) : spec_(std::move(spec)) {
+        require(spec_.placement == Where, "a matrix of type ", Where, " with the specification of one that is ",
+                spec_.placement);
+    }
+
+    ShardSpec spec_;
+};
+} // namespace detail
+
+/// What the elements are held in: a partial sum of bfloat16 is held in float and rounded once, after the sum.
+template <class Scalar, Placement Where>
+using Stored = std::conditional_t<std::is_const_v<Scalar>, const detail::StoredNumber<Scalar, Where>,
+                                  detail::StoredNumber<Scalar, Where>>;
+
+/// This rank's part of a global matrix, in memory of somebody else, with any strides. `S` may be const.
+template <class S, Placement Where>
+class ShardedView : public detail::Placed<Where> {
+    using Base = detail::Placed<Where>;
+    using Base::spec_;
+
+  public:
+    using Scalar = std::remove_const_t<S>;
+    using Element = Stored<S, Where>;
+
+    ShardedView() = default;
+
+    /// `local` holds this rank's rows and columns in the order of its runs.
+    ///
+    /// Throws  ShapeError on the ranks where `local` is not what the partitions say
+    ShardedView(ShardSpec spec, Strided<Element> local) : Base(std::move(spec)), local_(local) {
+        detail::require_elements(local, "ShardedView");
+        require<ShapeError>(local.rows == spec_.local_rows() && local.cols == spec_.local_cols(),
+                            "ShardedView: local is ", shape(local.rows, local.cols), ", the partitions give this rank ",
+                            shape(spec_.local_rows(), spec_.local_cols()));
+    }
+
+    ShardedView(const Mesh& mesh, const Extent& rows, const Extent& cols, Strided<Element> local)
+        : ShardedView(ShardSpec(mesh, Where, rows, cols), local) {}
 
     Strided<Element> strided() const { return local_; }
     auto local() const { return local_.map(); }
@@ -73,7 +85,6 @@ class ShardedView {
     }
 
   private:
-    ShardSpec spec_;
     Strided<Element> local_;
 };
 
@@ -81,14 +92,14 @@ class ShardedView {
 ///
 ///     Sharded<float, split_cols(tp)> w(mesh, 64, 256);      // 64 x 256, its columns divided evenly over tp
 template <class S, Placement Where>
-class Sharded {
-    static_assert(is_valid(Where), "reigen: an axis may cut rows, cut columns or be summed over, but only one of them");
+class Sharded : public detail::Placed<Where> {
+    using Base = detail::Placed<Where>;
+    using Base::spec_;
     static_assert(!std::is_const_v<S>);
 
   public:
     using Scalar = S;
     using Element = Stored<S, Where>;
-    static constexpr Placement placement = Where;
 
     Sharded() = default;
 
@@ -96,12 +107,10 @@ class Sharded {
     Sharded(const Mesh& mesh, const Extent& rows, const Extent& cols) : Sharded(ShardSpec(mesh, Where, rows, cols)) {}
 
     explicit Sharded(ShardSpec spec)
-        : spec_(detail::placed_as(Where, std::move(spec))),
-          buffer_(spec_.local_rows() * spec_.local_cols(), split_axes(Where)) {}
+        : Base(std::move(spec)), buffer_(spec_.local_rows() * spec_.local_cols(), split_axes(Where)) {}
 
     /// Takes over memory that holds this rank's part, row after row.
-    Sharded(ShardSpec spec, Buffer<Element> local)
-        : spec_(detail::placed_as(Where, std::move(spec))), buffer_(std::move(local)) {
+    Sharded(ShardSpec spec, Buffer<Element> local) : Base(std::move(spec)), buffer_(std::move(local)) {
         const Index want = spec_.local_rows() * spec_.local_cols();
         require<ShapeError>(buffer_.size() == want, "Sharded: ", buffer_.size(), " elements for a local part of ",
                             want);
@@ -131,15 +140,6 @@ class Sharded {
     static Sharded from_global(const Mesh& mesh, const Eigen::MatrixBase<Derived>& dense) {
         return from_global(mesh, dense.rows(), dense.cols(), dense);
     }
-
-    const ShardSpec& spec() const { return spec_; }
-    const Mesh& mesh() const { return spec_.mesh; }
-    Index rows() const { return spec_.rows(); }
-    Index cols() const { return spec_.cols(); }
-    const Partition& row_partition() const { return spec_.row_partition; }
-    const Partition& col_partition() const { return spec_.col_partition; }
-    const Runs& row_runs() const { return spec_.row_runs(); }
-    const Runs& col_runs() const { return spec_.col_runs(); }
 
     Element* data() { return buffer_.data(); }
     const Element* data() const { return buffer_.data(); }
@@ -172,29 +172,29 @@ class Sharded {
     template <class Function>
     void fill(const Function& value) {
         auto target = local();
-        const Runs& row_indices = row_runs();
-        const Runs& col_indices = col_runs();
+        const Runs& row_indices = spec_.row_runs();
+        const Runs& col_indices = spec_.col_runs();
         for (Index i = 0; i < target.rows(); ++i)
             for (Index j = 0; j < target.cols(); ++j)
                 target(i, j) = Element(value(row_indices[i], col_indices[j]));
     }
 
-    ShardSpec spec_;
     Buffer<Element> buffer_;
 };
 
+namespace detail {
+template <class X>
+concept IsPlaced = std::derived_from<std::remove_cvref_t<X>, Placed<std::remove_cvref_t<X>::placement>>;
+} // namespace detail
+
 /// A `Sharded` or a `ShardedView`.
 template <class X>
-concept ShardedLike = requires(X& x) {
-    { std::remove_cvref_t<X>::placement } -> std::convertible_to<Placement>;
-    x.view();
-    x.spec();
-};
+concept ShardedLike = detail::IsPlaced<X> && requires(X& x) { x.view(); };
 
-template <ShardedLike X>
+template <detail::IsPlaced X>
 using ScalarOf = typename std::remove_cvref_t<X>::Scalar;
 
-template <ShardedLike X>
+template <detail::IsPlaced X>
 inline constexpr Placement placement_of = std::remove_cvref_t<X>::placement;
 
 /// The same memory, seen with rows and columns exchanged.

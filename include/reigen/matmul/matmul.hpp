@@ -10,13 +10,22 @@
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
-template <ShardedLike A, ShardedLike B>
-using ProductOf = Sharded<ScalarOf<A>, product(placement_of<A>, placement_of<B>)>;
-
-template <ShardedLike A, ShardedLike B>
+template <ShardedLike A, IsPlaced B>
 ShardSpec product_spec(const A& a, const B& b) {
     static_assert(std::is_same_v<ScalarOf<A>, ScalarOf<B>>, "reigen: matmul multiplies matrices of one scalar type");
     return {a.mesh(), product(placement_of<A>, placement_of<B>), a.row_partition(), b.col_partition()};
+}
+
+/// a b, where b's elements on this rank are `right`; `instead` ends the sentence that refuses items held twice.
+template <ShardedLike A, IsPlaced B, class Right>
+auto multiply(const A& a, const B& b, const Right& right, const char* instead) {
+    check_product<placement_of<A>, placement_of<B>>();
+    using T = Accumulator<ScalarOf<A>>;
+    require_factors(a.spec(), b.spec(), "matmul");
+    require_no_copies(a.col_partition(), "matmul", instead);
+    Sharded<ScalarOf<A>, product(placement_of<A>, placement_of<B>)> c(product_spec(a, b));
+    gemm(T(1), a.strided(), right, T(0), c.strided());
+    return c;
 }
 
 /// c = sum + beta c, rounded once; c is not read where beta is 0.
@@ -79,13 +88,7 @@ auto input_gradient(const Dy&, const W&) {
 ///             these partitions give the same bits for every number of ranks
 template <ShardedLike A, ShardedLike B>
 auto matmul(const A& a, const B& b) {
-    detail::check_product<placement_of<A>, placement_of<B>>();
-    using T = Accumulator<ScalarOf<A>>;
-    detail::require_factors(a.spec(), b.spec(), "matmul");
-    detail::require_no_copies(a.col_partition(), "matmul", "; for a gradient by shared columns write input_gradient");
-    detail::ProductOf<A, B> c(detail::product_spec(a, b));
-    gemm(T(1), a.strided(), b.strided(), T(0), c.strided());
-    return c;
+    return detail::multiply(a, b, b.strided(), "; for a gradient by shared columns write input_gradient");
 }
 
 /// C = alpha A B + beta C. Communicates only where the product is a partial sum and c is not: then it is summed first,
