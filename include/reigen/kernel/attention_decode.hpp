@@ -85,11 +85,11 @@ REIGEN_INLINE void multiply_features(Index width, const T* queries, LeftPanel<T>
         Packet<T> query[Rows];
         unrolled<Rows>([&](auto r) REIGEN_INLINE_LAMBDA {
             query[r] = load<T>(queries + r * width + c);
-            hold_in_register<T>(query[r]);
+            hold_in_register(query[r]);
         });
         unrolled<Keys>([&](auto j) REIGEN_INLINE_LAMBDA {
             Packet<T> key = load<T>(keys.data + j * keys.row + c);
-            hold_in_register<T>(key);
+            hold_in_register(key);
             unrolled<Rows>([&](auto r) REIGEN_INLINE_LAMBDA {
                 sum[r * Keys + j] = multiply_add<T>(query[r], key, sum[r * Keys + j]);
             });
@@ -110,7 +110,7 @@ REIGEN_INLINE void add_values(Index width, const T* weights, LeftPanel<T> values
         unrolled<Rows>([&](auto r) REIGEN_INLINE_LAMBDA { sum[r] = load<T>(out + r * width + c); });
         unrolled<Keys>([&](auto j) REIGEN_INLINE_LAMBDA {
             Packet<T> value = load<T>(values.data + j * values.row + c);
-            hold_in_register<T>(value);
+            hold_in_register(value);
             unrolled<Rows>([&](auto r)
                                REIGEN_INLINE_LAMBDA { sum[r] = multiply_add<T>(weight[r * Keys + j], value, sum[r]); });
         });

@@ -17,20 +17,25 @@
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
-/// How much of each factor is worked on at a time, in elements of the type multiplied in.
-template <class T>
+/// How much of each factor is worked on at a time, in multiplicands.
+template <class M>
 struct GemmBlocking {
-    static constexpr Index depth = gemm_k_block<T>;
+    /// Along k: a tile of A is 12 KB (16 KB of double) of the first-level cache, and C is read and written once in 4600
+    /// multiply-adds of packets.
+    static constexpr Index depth = sizeof(SumOf<M>) == 8 ? 256 : 384;
+    /// The same in elements along k, whole k-blocks.
+    static constexpr Index depth_in_k = depth * k_in<M>;
+    static_assert(depth % gemm_k_block<SumOf<M>> == 0);
     /// Columns of the right factor packed at once, in whole tiles: 0.59 MB, which stay in a second-level cache of 1 MB
     /// beside what streams past them.
-    static constexpr Index tile_columns = TileShape::width * lanes<T>;
-    static constexpr Index columns = 384 * 384 * 4 / (depth * Index(sizeof(T))) / tile_columns * tile_columns;
+    static constexpr Index tile_columns = TileShape::width * lanes<SumOf<M>>;
+    static constexpr Index columns = 384 * 384 * 4 / (depth * Index(sizeof(M))) / tile_columns * tile_columns;
     /// Rows over which one packed right block is reused; a block of C of so many rows stays in the third-level cache.
     static constexpr Index rows = 1024 / TileShape::height * TileShape::height;
     /// Rows of the left factor packed at once.
     static constexpr Index left_rows = 64 / TileShape::height * TileShape::height;
     /// Between two rows of a packed left factor: not a power of two, so that they do not share a cache set.
-    static constexpr Index left_row_stride = depth + cache_line / Index(sizeof(T));
+    static constexpr Index left_row_stride = depth + cache_line / Index(sizeof(M));
     /// A left factor above this many bytes is fetched ahead. In turns with not doing so in one process: 3% faster at
     /// 2048^3, and at 1024^3 where it is packed from its columns; 2% slower at 512^3; no difference seen between.
     static constexpr Index near_bytes = Index(1) << 20;
@@ -54,49 +59,64 @@ bool rows_are_few(Index rows, const PackedRight<From>&) {
 }
 
 /// Scratch memory of one product.
-template <class T, class Out>
+template <class M, class Out>
 struct GemmScratch {
-    using Blocking = GemmBlocking<T>;
+    using T = SumOf<M>;
+    using Blocking = GemmBlocking<M>;
     using Memory = Workspace<struct GemmTag>;
 
-    T* right;
-    T* left; // where rows are few, of all k; or their sums
+    M* right;
+    M* left;     // where rows are few and the right factor is packed, of all k
+    T* few_sums; // where rows are few and it is not; in the place of `left`
     T* sums;
 
-    GemmScratch(Index rows, Index columns, Index depth, bool few_rows) {
+    GemmScratch(Index rows, Index columns, Index k, bool few_rows) {
         const Index wide = padded<T>(few_rows ? columns : std::min(columns, Blocking::columns));
         const Index high = std::min(rows, Blocking::left_rows);
-        const Index right_bytes = few_rows ? 0 : Memory::bytes<T>(std::min(depth, Blocking::depth) * wide);
+        const Index steps = steps_in<M>(k);
+        const Index right_bytes = few_rows ? 0 : Memory::bytes<M>(std::min(steps, Blocking::depth) * wide);
         const Index left_bytes =
-            Memory::bytes<T>(few_rows ? std::max(rows * depth, FewRows<T>::sums) : high * Blocking::left_row_stride);
+            Memory::bytes<M>(few_rows ? std::max(rows * steps, FewRows<T>::sums) : high * Blocking::left_row_stride);
         const Index sum_bytes = std::is_same_v<T, Out> ? 0 : Memory::bytes<T>(std::min(rows, Blocking::rows) * wide);
         std::byte* const memory = Memory::reserve(right_bytes + left_bytes + sum_bytes);
-        right = reinterpret_cast<T*>(memory);
-        left = reinterpret_cast<T*>(memory + right_bytes);
+        right = reinterpret_cast<M*>(memory);
+        left = reinterpret_cast<M*>(memory + right_bytes);
+        few_sums = reinterpret_cast<T*>(left);
         sums = reinterpret_cast<T*>(memory + right_bytes + left_bytes);
     }
 };
 
-/// The left factor of one k-block, a group of rows at a time: read in place, or packed and widened.
-template <class T, class From>
-LeftBlock<T> left_block(Strided<const From> a, T* scratch) {
-    if constexpr (std::is_same_v<T, From>)
-        if (a.col_stride == 1)
-            return {a.data, a.row_stride, 1};
+/// Whether rows of a left factor are rows of multiplicands as they lie.
+template <class M, class From>
+bool lies_ready(const Strided<const From>& a) {
+    if constexpr (std::is_same_v<M, From>)
+        return a.col_stride == 1;
+    else if constexpr (std::is_same_v<M, BFloat16Pair>)
+        return a.col_stride == 1 && a.row_stride % 2 == 0 && a.cols % 2 == 0;
+    else
+        return false;
+}
+
+/// The left factor of one part of k, a group of rows at a time: read in place, or packed and widened.
+template <class M, class From>
+LeftBlock<M> left_block(Strided<const From> a, M* scratch) {
+    if (lies_ready<M>(a))
+        return {reinterpret_cast<const M*>(a.data), a.row_stride / k_in<M>, 1};
     if (a.row_stride == 1)
-        return pack_left_columns<T>(a, scratch);
-    return pack_left_rows<T>(a, scratch, GemmBlocking<T>::left_row_stride);
+        return pack_left_columns<M>(a, scratch);
+    return pack_left_rows<M>(a, scratch, GemmBlocking<M>::left_row_stride);
 }
 
 /// C = alpha A B + beta C with C in the type of the sums, for a block of C that the scratch memory has room for.
-template <class T, class From>
+template <class From, class Out>
 class BlockProduct {
-    using Blocking = GemmBlocking<T>;
+    using T = Accumulator<From>;
+    using M = Multiplicand<From>;
+    using Blocking = GemmBlocking<M>;
     using Factor = Strided<const From>;
 
   public:
-    BlockProduct(T alpha, T* right_scratch, T* left_scratch)
-        : alpha_(alpha), right_scratch_(right_scratch), left_scratch_(left_scratch) {}
+    BlockProduct(T alpha, const GemmScratch<M, Out>& scratch) : alpha_(alpha), scratch_(scratch) {}
 
     template <class Right>
     void add(Factor a, Right b, T beta, Strided<T> c) {
@@ -108,19 +128,19 @@ class BlockProduct {
 
   private:
     void add_few_rows(Factor a, Factor b, T beta, Strided<T> c) {
-        multiply_few_rows(alpha_, a, b, beta, c, left_scratch_, clock_);
+        multiply_few_rows(alpha_, a, b, beta, c, scratch_.few_sums, clock_);
     }
     void add_few_rows(Factor a, PackedRight<From> b, T beta, Strided<T> c) {
-        multiply_streamed(alpha_, a, b, beta, c, left_scratch_, clock_);
+        multiply_streamed(alpha_, a, b, beta, c, scratch_.left, clock_);
     }
 
-    /// k-block after k-block in ascending order.
+    /// Some k-blocks after the other in ascending order.
     template <class Right>
     void add_k_blocks(Factor a, Right b, T beta, Strided<T> c) {
         fetch_ahead_ = a.size() * Index(sizeof(From)) > Blocking::near_bytes;
-        for (Index k = 0; k < a.cols; k += Blocking::depth) {
-            const Index depth = std::min(Blocking::depth, a.cols - k);
-            const Index next_depth = std::min(Blocking::depth, a.cols - k - depth);
+        for (Index k = 0; k < a.cols; k += Blocking::depth_in_k) {
+            const Index depth = std::min(Blocking::depth_in_k, a.cols - k);
+            const Index next_depth = std::min(Blocking::depth_in_k, a.cols - k - depth);
             const Index next_rows = std::min(Blocking::left_rows, a.rows);
             const Factor next = a.block(0, k + depth, next_rows, next_depth);
             add_rows(a.block(0, k, a.rows, depth), next, panels_of(b.block(k, 0, depth, b.cols)), k == 0 ? beta : T(1),
@@ -128,39 +148,39 @@ class BlockProduct {
         }
     }
 
-    RightPanel<T> panels_of(Factor b) { return pack_right<T>(b, right_scratch_); }
-    RightPanel<T> panels_of(PackedRight<From> b) {
-        if constexpr (std::is_same_v<T, From>)
+    RightPanel<M> panels_of(Factor b) { return pack_right<M>(b, scratch_.right); }
+    RightPanel<M> panels_of(PackedRight<From> b) {
+        if constexpr (std::is_same_v<M, StoredMultiplicand<From>>)
             return b.panels();
         else
-            return widen_panels<T>(b.panels(), b.rows, packets_for<T>(b.cols), right_scratch_);
+            return widen_panels<M>(b.panels(), b.rows, packets_for<T>(b.cols), scratch_.right);
     }
 
-    /// One k-block, group of rows after group of rows: the next one is on its way while one is multiplied, `after` at
+    /// One part of k, group of rows after group of rows: the next one is on its way while one is multiplied, `after` at
     /// last.
-    void add_rows(Factor a, Factor after, RightPanel<T> right, T beta, Strided<T> c) {
+    void add_rows(Factor a, Factor after, RightPanel<M> right, T beta, Strided<T> c) {
         for (Index i = 0; i < c.rows; i += Blocking::left_rows) {
             const Index rows = std::min(Blocking::left_rows, c.rows - i);
             const Index next_rows = std::min(Blocking::left_rows, c.rows - i - rows);
             const Factor next = next_rows > 0 ? a.block(i + rows, 0, next_rows, a.cols) : after;
-            const LeftBlock<T> left = left_block<T>(a.block(i, 0, rows, a.cols), left_scratch_);
-            add_tiles(left, right, a.cols, beta, c.block(i, 0, rows, c.cols), next);
+            const LeftBlock<M> left = left_block<M>(a.block(i, 0, rows, a.cols), scratch_.left);
+            add_tiles(left, right, steps_in<M>(a.cols), beta, c.block(i, 0, rows, c.cols), next);
         }
     }
 
-    void add_tiles(const LeftBlock<T>& left, const RightPanel<T>& right, Index depth, T beta, Strided<T> c,
+    void add_tiles(const LeftBlock<M>& left, const RightPanel<M>& right, Index depth, T beta, Strided<T> c,
                    Factor next) {
         const Index packets = packets_for<T>(c.cols);
         GradualPrefetch<From> prefetch_next(fetch_ahead_ ? next : Factor{}, TileShape::tiles(c.rows, packets));
         for (Index i = 0, height = 0; i < c.rows; i += height) {
             height = TileShape::next_height(c.rows - i);
-            const LeftPanel<T> a = left.tile(i, height);
+            const LeftPanel<M> a = left.tile(i, height);
             for (Index p = 0, width = 0; p < packets; p += width) {
                 width = TileShape::next_width(packets - p);
                 const Index column = p * lanes<T>;
                 const Index columns = std::min(width * lanes<T>, c.cols - column);
                 prefetch_next.step();
-                TileKernels<T>::kernel(height, width)(
+                TileKernels<M>::kernel(height, width)(
                     {depth, a, right.from_packet(p), alpha_, beta, c.block(i, column, height, columns)});
             }
             clock_.advance(height * packets * lanes<T> * depth);
@@ -168,16 +188,15 @@ class BlockProduct {
     }
 
     T alpha_;
-    T* right_scratch_;
-    T* left_scratch_;
+    GemmScratch<M, Out> scratch_;
     bool fetch_ahead_ = false;
     PollClock<T> clock_;
 };
 
 /// The same where C is bfloat16: sums are kept in scratch memory and rounded once.
 template <class From, class Right>
-void add_and_round(BlockProduct<float, From>& product, Strided<const From> a, Right b, float beta, Strided<bfloat16> c,
-                   float* scratch) {
+void add_and_round(BlockProduct<From, bfloat16>& product, Strided<const From> a, Right b, float beta,
+                   Strided<bfloat16> c, float* scratch) {
     const Strided<float> sums = {scratch, c.rows, c.cols, padded<float>(c.cols), 1};
     if (beta != 0)
         for (Index i = 0; i < c.rows; ++i)
@@ -197,10 +216,11 @@ void add_and_round(BlockProduct<float, From>& product, Strided<const From> a, Ri
 template <class From, class Right, class Out>
 void multiply_blocks(Accumulator<From> alpha, Strided<const From> a, Right b, Accumulator<From> beta, Strided<Out> c) {
     using T = Accumulator<From>;
-    using Blocking = GemmBlocking<T>;
+    using M = Multiplicand<From>;
+    using Blocking = GemmBlocking<M>;
     const bool few_rows = rows_are_few(c.rows, b);
-    const GemmScratch<T, Out> scratch(c.rows, c.cols, a.cols, few_rows);
-    BlockProduct<T, From> product(alpha, scratch.right, scratch.left);
+    const GemmScratch<M, Out> scratch(c.rows, c.cols, a.cols, few_rows);
+    BlockProduct<From, Out> product(alpha, scratch);
     const Index wide = few_rows ? c.cols : Blocking::even(c.cols, Blocking::columns, TileShape::width * lanes<T>);
     const Index high = Blocking::even(c.rows, Blocking::rows, TileShape::height);
     for (Index j = 0; j < c.cols; j += wide)

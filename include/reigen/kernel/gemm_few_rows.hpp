@@ -40,15 +40,15 @@ struct RowSums {
     T* at(Index i, Index packet) const { return data + (i * packets + packet) * lanes<T>; }
 };
 
-/// sums(i, p) += left(i, k) right(k, p) for k = 0, ..., Depth - 1 in this order, packets [first, end).
-template <class T, int Height, int Depth, class From, class LoadRight>
-REIGEN_INLINE void add_right_rows(LeftPanel<From> left, LoadRight right, RowSums<T> sums, Index first, Index end) {
-    Packet<T> scalars[Height * Depth];
-    unrolled<Height * Depth>([&](auto n) REIGEN_INLINE_LAMBDA {
-        scalars[n] = broadcast<T>(T(left.data[n / Depth * left.row + n % Depth * left.step]));
-    });
+/// sums(i, p) += left(i, k) right(k, p) for the steps k = 0, ..., Depth - 1 in this order, packets [first, end).
+template <class M, int Height, int Depth, class LoadRight>
+REIGEN_INLINE void add_right_rows(const M (&left)[Height * Depth], LoadRight right, RowSums<SumOf<M>> sums, Index first,
+                                  Index end) {
+    using T = SumOf<M>;
+    MultiplicandPacket<M> scalars[Height * Depth];
+    unrolled<Height * Depth>([&](auto n) REIGEN_INLINE_LAMBDA { scalars[n] = broadcast_multiplicand<M>(left[n]); });
     for (Index p = first; p < end; ++p) {
-        Packet<T> rows[Depth];
+        MultiplicandPacket<M> rows[Depth];
         unrolled<Depth>([&](auto k) REIGEN_INLINE_LAMBDA { rows[k] = right(k, p); });
         unrolled<Height>([&](auto i) REIGEN_INLINE_LAMBDA {
             Packet<T> sum = load<T>(sums.at(i, p));
@@ -59,81 +59,94 @@ REIGEN_INLINE void add_right_rows(LeftPanel<From> left, LoadRight right, RowSums
     }
 }
 
-/// sums += the rows of A times Depth rows of B, the next ones on their way. Columns that fill no packet are loaded with
+/// sums += the rows of A times Depth steps of B, the next ones on their way. Columns that fill no packet are loaded with
 /// zeros behind them.
 ///
 /// Fetching ahead makes products of 4 and 8 rows with 4096x4096 1.5 times as fast on a busy Zen 3 core.
-template <class T, int Height, int Depth, class From>
-void add_right_rows(Strided<const From> a, Strided<const From> b, RowSums<T> sums) {
-    const LeftPanel<From> left = {a.data, a.row_stride, a.col_stride};
-    const Index whole = b.cols / lanes<T>;
-    const int rest = int(b.cols % lanes<T>);
-    const auto at = [&](Index k, Index p) REIGEN_INLINE_LAMBDA { return b.data + k * b.row_stride + p * lanes<T>; };
+template <class M, int Height, int Depth, class From>
+void add_right_rows(Strided<const From> a, Strided<const From> b, RowSums<SumOf<M>> sums) {
+    constexpr Index L = lanes<SumOf<M>>;
+    M left[Height * Depth];
+    for (int n = 0; n < Height * Depth; ++n)
+        left[n] = multiplicand<M>(a.transpose(), n % Depth, n / Depth);
+    const Index whole = b.cols / L;
     const auto load_whole = [&](Index k, Index p) REIGEN_INLINE_LAMBDA {
-        prefetch(at(k + Depth, p));
-        return load<T>(at(k, p));
+        unrolled<k_in<M>>([&](auto row) REIGEN_INLINE_LAMBDA {
+            prefetch(b.data + ((k + Depth) * k_in<M> + row) * b.row_stride + p * L);
+        });
+        return load_step<M>(b, k, p * L);
     };
-    const auto load_rest = [&](Index k, Index p) REIGEN_INLINE_LAMBDA { return load_some<T>(at(k, p), 1, rest); };
-    add_right_rows<T, Height, Depth>(left, load_whole, sums, 0, whole);
-    if (rest > 0)
-        add_right_rows<T, Height, Depth>(left, load_rest, sums, whole, whole + 1);
+    const auto load_rest = [&](Index k, Index p) REIGEN_INLINE_LAMBDA {
+        M rest[L] = {};
+        for (Index j = p * L; j < b.cols; ++j)
+            rest[j - p * L] = multiplicand<M>(b, k, j);
+        return load_multiplicands<M>(rest);
+    };
+    add_right_rows<M, Height, Depth>(left, load_whole, sums, 0, whole);
+    if (whole * L < b.cols)
+        add_right_rows<M, Height, Depth>(left, load_rest, sums, whole, whole + 1);
 }
 
 /// sums += A B for Height rows, k ascending.
-template <class T, int Height, class From>
-void add_right_rows(Strided<const From> a, Strided<const From> b, RowSums<T> sums) {
-    constexpr int depth = FewRows<T>::template depth<Height>;
+template <class M, int Height, class From>
+void add_right_rows(Strided<const From> a, Strided<const From> b, RowSums<SumOf<M>> sums) {
+    constexpr int depth = FewRows<SumOf<M>>::template depth<Height>;
+    const auto add = [&]<int Depth>(Index k) {
+        const Index count = std::min(Depth * k_in<M>, a.cols - k);
+        add_right_rows<M, Height, Depth>(a.block(0, k, Height, count), b.block(k, 0, count, b.cols), sums);
+    };
     Index k = 0;
-    for (; k + depth <= a.cols; k += depth)
-        add_right_rows<T, Height, depth>(a.block(0, k, Height, depth), b.block(k, 0, depth, b.cols), sums);
-    for (; k < a.cols; ++k)
-        add_right_rows<T, Height, 1>(a.block(0, k, Height, 1), b.block(k, 0, 1, b.cols), sums);
+    for (; k + depth * k_in<M> <= a.cols; k += depth * k_in<M>)
+        add.template operator()<depth>(k);
+    for (; k < a.cols; k += k_in<M>)
+        add.template operator()<1>(k);
 }
 
 /// The same for any number of rows up to FewRows::height.
-template <class T, class From>
-void add_right_rows(Strided<const From> a, Strided<const From> b, RowSums<T> sums) {
-    static_assert(FewRows<T>::height == 4);
+template <class M, class From>
+void add_right_rows(Strided<const From> a, Strided<const From> b, RowSums<SumOf<M>> sums) {
+    static_assert(FewRows<SumOf<M>>::height == 4);
     switch (a.rows) {
     case 1:
-        return add_right_rows<T, 1>(a, b, sums);
+        return add_right_rows<M, 1>(a, b, sums);
     case 2:
-        return add_right_rows<T, 2>(a, b, sums);
+        return add_right_rows<M, 2>(a, b, sums);
     case 3:
-        return add_right_rows<T, 3>(a, b, sums);
+        return add_right_rows<M, 3>(a, b, sums);
     default:
-        return add_right_rows<T, 4>(a, b, sums);
+        return add_right_rows<M, 4>(a, b, sums);
     }
 }
 
 /// The sums over one k-block: for each element a chain from zero with k ascending, as in every tile. All rows of sums
 /// take a few rows of B while these are near.
-template <class T, class From>
-void sum_k_block(Strided<const From> a, Strided<const From> b, RowSums<T> sums) {
-    constexpr Index rows_at_once = 8;
-    std::fill_n(sums.data, a.rows * sums.packets * lanes<T>, T(0));
+template <class M, class From>
+void sum_k_block(Strided<const From> a, Strided<const From> b, RowSums<SumOf<M>> sums) {
+    constexpr Index rows_at_once = 8 * k_in<M>;
+    std::fill_n(sums.data, a.rows * sums.packets * lanes<SumOf<M>>, SumOf<M>(0));
     for (Index k = 0; k < a.cols; k += rows_at_once) {
         const Index depth = std::min(rows_at_once, a.cols - k);
-        for (Index i = 0; i < a.rows; i += FewRows<T>::height)
-            add_right_rows<T>(a.block(i, k, std::min<Index>(FewRows<T>::height, a.rows - i), depth),
+        for (Index i = 0; i < a.rows; i += FewRows<SumOf<M>>::height)
+            add_right_rows<M>(a.block(i, k, std::min<Index>(FewRows<SumOf<M>>::height, a.rows - i), depth),
                               b.block(k, 0, depth, b.cols), sums.from_row(i));
     }
 }
 
 /// C = alpha A B + beta C where the rows of B are contiguous, C in the type of the sums. `memory` has room for
 /// FewRows::sums.
-template <class T, class From>
+template <class From, class T = Accumulator<From>>
 void multiply_few_rows(T alpha, Strided<const From> a, Strided<const From> b, T beta, Strided<T> c, T* memory,
                        PollClock<T>& clock) {
+    using M = Multiplicand<From>;
     const Index wide = std::min(FewRows<T>::longest, FewRows<T>::sums / c.rows / lanes<T> * lanes<T>);
     for (Index j = 0; j < c.cols; j += wide) {
         const Index columns = std::min(wide, c.cols - j);
         const RowSums<T> sums = {memory, packets_for<T>(columns)};
-        for (Index k = 0; k < a.cols; k += gemm_k_block<T>) {
-            const Index depth = std::min(gemm_k_block<T>, a.cols - k);
-            sum_k_block<T>(a.block(0, k, a.rows, depth), b.block(k, j, depth, columns), sums);
+        for (Index k = 0; k < a.cols; k += gemm_k_block<From>) {
+            const Index depth = std::min(gemm_k_block<From>, a.cols - k);
+            sum_k_block<M>(a.block(0, k, a.rows, depth), b.block(k, j, depth, columns), sums);
             update_from_memory(memory, sums.packets, alpha, k == 0 ? beta : T(1), c.block(0, j, c.rows, columns));
-            clock.advance(c.rows * sums.packets * lanes<T> * depth);
+            clock.advance(c.rows * sums.packets * lanes<T> * steps_in<M>(depth));
         }
     }
 }

@@ -32,7 +32,7 @@ struct ThreadGrid {
 /// multiply_blocks on as many threads as pay. No bit depends on how many: a product's parts are the products of parts.
 template <class From, class Right, class Out>
 void multiply_parts(Accumulator<From> alpha, Strided<const From> a, Right b, Accumulator<From> beta, Strided<Out> c) {
-    using Blocking = GemmBlocking<Accumulator<From>>;
+    using Blocking = GemmBlocking<Multiplicand<From>>;
     const ThreadGrid grid = ThreadGrid::over(c, a.cols);
     const Index wide =
         Blocking::even(c.cols, (c.cols + grid.cols - 1) / grid.cols, TileShape::width * lanes<Accumulator<From>>);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <reigen/kernel/packet.hpp>
+#include <reigen/kernel/multiplicand.hpp>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
@@ -14,6 +14,7 @@ struct LeftPanel {
     Index step;
 
     LeftPanel from_row(Index i) const { return {data + i * row, row, step}; }
+    LeftPanel from_step(Index k) const { return {data + k * step, row, step}; }
 };
 
 /// Where it reads its right factor, one packet at a time: packet p of row k starts at data[p * packet + k * step].
@@ -25,6 +26,7 @@ struct RightPanel {
     Index step;
 
     RightPanel from_packet(Index p) const { return {data + p * packet, packet, step}; }
+    RightPanel from_step(Index k) const { return {data + k * step, packet, step}; }
 };
 
 /// Height x Width packets of sums: what a micro-kernel keeps in registers.
@@ -39,40 +41,31 @@ struct NoAction {
     REIGEN_INLINE void operator()(const void*) const {}
 };
 
-/// Makes the compiler hold a packet in a register. Where instructions may read a factor from memory of any alignment,
-/// g++ 12 loads the right factor again for every row of a tile: 16 loads for the 12 multiply-adds of a 4x3 tile, not 7,
-/// and a Zen 3 loads two packets a cycle. Attention, forward and backward, is 1.15 to 1.4 times as fast for it.
-template <class T>
-REIGEN_INLINE void hold_in_register([[maybe_unused]] Packet<T>& packet) {
-#if defined(__AVX__)
-    asm("" : "+v"(packet));
-#endif
-}
-
-/// The tile of sums over k = 0, ..., depth - 1 of left(i, k) * right(k, p): one chain of fused multiply-adds an
-/// element, k ascending, from zero. Its bits therefore do not depend on Height, Width or the place in the tile. The right
-/// factor may be stored in a narrower type; each_step is called with the place in it before every k.
+/// The tile of sums over k = 0, ..., depth - 1 of left(i, k) * right(k, p), k counting multiplicands: one chain of fused
+/// multiply-adds an element, k ascending, from zero. Its bits therefore do not depend on Height, Width or the place in
+/// the tile. The right factor may be stored in a narrower type; each_step is called with the place in it before every k.
 ///
 /// Cost        depth (Height + Width) loads, depth Height Width multiply-adds
-template <class T, int Height, int Width, class Right = T, class EachStep = NoAction>
-REIGEN_INLINE Tile<T, Height, Width> multiply_tile(Index depth, LeftPanel<T> left, RightPanel<Right> right,
-                                                   EachStep each_step = {}) {
+template <class M, int Height, int Width, class Right = M, class EachStep = NoAction>
+REIGEN_INLINE Tile<SumOf<M>, Height, Width> multiply_tile(Index depth, LeftPanel<M> left, RightPanel<Right> right,
+                                                          EachStep each_step = {}) {
+    using T = SumOf<M>;
     Tile<T, Height, Width> tile;
     unrolled<Height * Width>([&](auto i) REIGEN_INLINE_LAMBDA { tile.sum[i] = broadcast<T>(0); });
-    const T* rows[Height];
+    const M* rows[Height];
     unrolled<Height>([&](auto i) REIGEN_INLINE_LAMBDA { rows[i] = left.data + i * left.row; });
     const Right* packets = right.data;
     const Index end = depth * left.step;
     for (Index at = 0; at != end; at += left.step) {
         each_step(packets);
-        Packet<T> b[Width];
+        MultiplicandPacket<M> b[Width];
         unrolled<Width>([&](auto p) REIGEN_INLINE_LAMBDA {
-            b[p] = load<T>(packets + p * right.packet);
+            b[p] = load_multiplicands<M>(packets + p * right.packet);
             if constexpr (Height > 1 && Height * Width + Width < packet_registers)
-                hold_in_register<T>(b[p]);
+                hold_in_register(b[p]);
         });
         unrolled<Height>([&](auto i) REIGEN_INLINE_LAMBDA {
-            const Packet<T> a = broadcast<T>(rows[i][at]);
+            const MultiplicandPacket<M> a = broadcast_multiplicand<M>(rows[i][at]);
             unrolled<Width>([&](auto p) REIGEN_INLINE_LAMBDA { tile(i, p) = multiply_add<T>(a, b[p], tile(i, p)); });
         });
         packets += right.step;

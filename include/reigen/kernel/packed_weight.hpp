@@ -9,25 +9,32 @@
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
-/// A packed right factor, or some of its rows and whole packets of its columns: element (k, j) is
-/// data[j / width * panel + k * width + j % width], zeros behind the last column.
+/// A packed right factor, or some of its steps along k and whole packets of its columns: step k of column j is
+/// data[j / width * panel + k * width + j % width], zeros behind the last column and the last k.
 template <class S>
 struct PackedRight {
+    using Element = StoredMultiplicand<S>;
     static constexpr Index width = lanes<Accumulator<S>>;
 
-    const S* data = nullptr;
+    const Element* data = nullptr;
     Index rows = 0;
     Index cols = 0;
     Index panel = 0;
 
-    const S& operator()(Index k, Index j) const { return data[j / width * panel + k * width + j % width]; }
-
-    /// `first_col` begins a packet.
-    PackedRight block(Index first_row, Index first_col, Index row_count, Index col_count) const {
-        return {data + first_col / width * panel + first_row * width, row_count, col_count, panel};
+    S operator()(Index k, Index j) const {
+        const Element& step = data[j / width * panel + k / k_in<Element> * width + j % width];
+        if constexpr (std::is_same_v<Element, S>)
+            return step;
+        else
+            return k % 2 == 0 ? step.first : step.second;
     }
 
-    RightPanel<S> panels() const { return {data, panel, width}; }
+    /// `first_row` begins a step, `first_col` a packet.
+    PackedRight block(Index first_row, Index first_col, Index row_count, Index col_count) const {
+        return {data + first_col / width * panel + first_row / k_in<Element> * width, row_count, col_count, panel};
+    }
+
+    RightPanel<Element> panels() const { return {data, panel, width}; }
 };
 
 } // namespace detail
@@ -42,7 +49,8 @@ struct PackedRight {
 /// gemm_packed.
 ///
 /// Shapes      [k, n]; either may be 0
-/// Cost        k n elements, n rounded up to whole packets (16 floats with AVX-512, 8 with AVX2)
+/// Cost        k n elements, n rounded up to whole packets (16 floats with AVX-512, 8 with AVX2); k of bfloat16 to pairs
+///             where these are multiplied
 template <class S>
 class PackedWeight {
   public:
@@ -52,9 +60,9 @@ class PackedWeight {
     explicit PackedWeight(const Strided<const S>& weight) : rows_(weight.rows), cols_(weight.cols) {
         detail::require_elements(weight, "PackedWeight");
         const MemoryScope scope(MemoryUse::weights);
-        elements_ = Buffer<S>(rows_ * detail::padded<Accumulator<S>>(cols_));
+        elements_ = Buffer<Element>(steps() * detail::padded<Accumulator<S>>(cols_));
         if (!weight.empty())
-            detail::pack_right_as_stored<S>(weight, elements_.data());
+            detail::pack_right_to_keep<Element>(weight, elements_.data());
     }
     explicit PackedWeight(const Strided<S>& weight) : PackedWeight(Strided<const S>(weight)) {}
 
@@ -77,13 +85,17 @@ class PackedWeight {
     }
 
     detail::PackedRight<S> factor() const {
-        return {elements_.data(), rows_, cols_, rows_ * detail::PackedRight<S>::width};
+        return {elements_.data(), rows_, cols_, steps() * detail::PackedRight<S>::width};
     }
 
   private:
+    using Element = detail::StoredMultiplicand<S>;
+
+    Index steps() const { return detail::steps_in<Element>(rows_); }
+
     Index rows_;
     Index cols_;
-    Buffer<S> elements_;
+    Buffer<Element> elements_;
 };
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

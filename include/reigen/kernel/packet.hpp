@@ -104,6 +104,16 @@ REIGEN_INLINE void store(T* to, const Packet<T>& packet) {
     Eigen::internal::pstoreu(to, packet);
 }
 
+/// Makes the compiler hold a packet in a register. Where instructions may read a factor from memory of any alignment,
+/// g++ 12 loads the right factor again for every row of a tile: 16 loads for the 12 multiply-adds of a 4x3 tile, not 7,
+/// and a Zen 3 loads two packets a cycle. Attention, forward and backward, is 1.15 to 1.4 times as fast for it.
+template <class PacketType>
+REIGEN_INLINE void hold_in_register([[maybe_unused]] PacketType& packet) {
+#if defined(__AVX__)
+    asm("" : "+v"(packet));
+#endif
+}
+
 /// The first `count` elements of a packet, `stride` apart in memory; the other lanes are 0.
 template <class T, class From>
 REIGEN_INLINE Packet<T> load_some(const From* from, Index stride, int count) {

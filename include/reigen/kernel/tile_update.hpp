@@ -1,10 +1,12 @@
 #pragma once
 
 #include <reigen/core/strided.hpp>
+#include <reigen/kernel/gemm_k_block.hpp>
 #include <reigen/kernel/microkernel.hpp>
 #include <reigen/kernel/prefetch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
@@ -35,24 +37,31 @@ struct TileShape {
     }
 };
 
-/// One step C = alpha A B + beta C on a tile, over one k-block.
-template <class T>
+/// C = alpha A B + beta C on a tile, over some k-blocks.
+template <class M>
 struct TileUpdate {
-    Index depth;
-    LeftPanel<T> a;
-    RightPanel<T> b;
+    using T = SumOf<M>;
+
+    Index depth; // in multiplicands
+    LeftPanel<M> a;
+    RightPanel<M> b;
     T alpha;
     T beta;
     Strided<T> c; // of the tile; its last packet may have fewer columns than lanes
 };
 
-/// alpha sum + beta c, the same arithmetic for every element of every tile; c is not looked at where beta is 0.
+/// alpha sum + before, the same arithmetic for every element of every tile.
+template <class T>
+REIGEN_INLINE Packet<T> added(const Packet<T>& sum, T alpha, const Packet<T>& before) {
+    return alpha == T(1) ? Eigen::internal::padd(sum, before) : multiply_add<T>(broadcast<T>(alpha), sum, before);
+}
+
+/// What a sum is added to before the first: beta c, or a zero that changes no bit. c is not looked at where beta is 0.
 template <class T, class LoadC>
-REIGEN_INLINE Packet<T> updated(const Packet<T>& sum, T alpha, T beta, LoadC load_c) {
-    const Packet<T> scale = broadcast<T>(alpha);
+REIGEN_INLINE Packet<T> start_from(T beta, LoadC load_c) {
     if (beta == T(0))
-        return Eigen::internal::pmul(scale, sum);
-    return multiply_add<T>(scale, sum, Eigen::internal::pmul(broadcast<T>(beta), load_c()));
+        return broadcast<T>(T(-0.0));
+    return beta == T(1) ? load_c() : Eigen::internal::pmul(broadcast<T>(beta), load_c());
 }
 
 /// The update of a tile of any shape, its sums in memory: also where C has gaps between its columns, or fewer of them.
@@ -64,9 +73,9 @@ void update_from_memory(const T* sums, Index packets, T alpha, T beta, Strided<T
             T* const c = &tile(i, p * lanes<T>);
             const int count = int(std::min<Index>(lanes<T>, tile.cols - p * lanes<T>));
             const bool whole = stride == 1 && count == lanes<T>;
-            const Packet<T> result = updated<T>(load<T>(sums), alpha, beta, [&]() REIGEN_INLINE_LAMBDA {
-                return whole ? load<T>(c) : load_some<T>(c, stride, count);
-            });
+            const Packet<T> before = start_from<T>(
+                beta, [&]() REIGEN_INLINE_LAMBDA { return whole ? load<T>(c) : load_some<T>(c, stride, count); });
+            const Packet<T> result = added<T>(load<T>(sums), alpha, before);
             if (whole)
                 store<T>(c, result);
             else
@@ -74,41 +83,95 @@ void update_from_memory(const T* sums, Index packets, T alpha, T beta, Strided<T
         }
 }
 
-/// The update of a full tile of contiguous rows, straight from the registers.
+/// Rows of whole packets: of C, or of a copy of it.
 template <class T>
-REIGEN_INLINE void update_from_registers(Tile<T, TileShape::height, TileShape::width>& tile, const TileUpdate<T>& job) {
-    unrolled<TileShape::height>([&](auto i) REIGEN_INLINE_LAMBDA {
-        unrolled<TileShape::width>([&](auto p) REIGEN_INLINE_LAMBDA {
-            T* const c = job.c.data + i * job.c.row_stride + p * lanes<T>;
-            store<T>(c, updated<T>(tile(i, p), job.alpha, job.beta, [&]() REIGEN_INLINE_LAMBDA { return load<T>(c); }));
+struct PacketRows {
+    T* data;
+    Index stride;
+
+    T* at(Index i, Index p) const { return data + i * stride + p * lanes<T>; }
+};
+
+/// to = alpha sums + from
+template <class T, int Height, int Width>
+REIGEN_INLINE void add_tile(Tile<T, Height, Width> tile, T alpha, PacketRows<const T> from, PacketRows<T> to) {
+    unrolled<Height>([&](auto i) REIGEN_INLINE_LAMBDA {
+        unrolled<Width>([&](auto p) REIGEN_INLINE_LAMBDA {
+            store<T>(to.at(i, p), added<T>(tile(i, p), alpha, load<T>(from.at(i, p))));
         });
     });
 }
 
-/// C is fetched while its sums are computed: 2% faster at 2048^3 and 2048x256x1024, no difference seen up to 1024^3.
-/// Only the largest tile has code of its own to store from registers: with all of them a user's file took 4.0 s to
-/// compile instead of 2.6.
+/// A tile of C on its way through the k-blocks: a copy in the first-level cache, except that the first block may read
+/// C itself, and the last one write it. With a branch of code for each of these cases g++ 12 spills the sums.
 template <class T, int Height, int Width>
-void update_tile(const TileUpdate<T>& job) {
+class RunningTile {
+  public:
+    RunningTile(T beta, Strided<T> c) : c_(c), whole_(c.col_stride == 1 && c.cols == Width * lanes<T>) {
+        if (beta == T(0))
+            from_ = {zeros, 0};
+        else if (whole_ && beta == T(1))
+            from_ = {c.data, c.row_stride};
+        else
+            from_ = copy_of(beta);
+    }
+
+    REIGEN_INLINE void add(Tile<T, Height, Width> tile, T alpha, bool last) {
+        const bool to_c = last && whole_;
+        add_tile(tile, alpha, from_, to_c ? PacketRows<T>{c_.data, c_.row_stride} : PacketRows<T>{copy_, row});
+        from_ = {copy_, row};
+        if (last && !whole_)
+            for (Index i = 0; i < Height; ++i)
+                for (Index j = 0; j < c_.cols; ++j)
+                    c_(i, j) = copy_[i * row + j];
+    }
+
+  private:
+    static constexpr Index row = Width * lanes<T>;
+    static constexpr auto zeros_array = [] {
+        std::array<T, row> all{};
+        all.fill(T(-0.0));
+        return all;
+    }();
+    static constexpr const T* zeros = zeros_array.data();
+
+    PacketRows<const T> copy_of(T beta) {
+        std::fill_n(copy_, Height * row, T(0));
+        for (Index i = 0; i < Height; ++i)
+            for (Index j = 0; j < c_.cols; ++j)
+                copy_[i * row + j] = beta * c_(i, j);
+        return {copy_, row};
+    }
+
+    Strided<T> c_;
+    bool whole_;
+    PacketRows<const T> from_;
+    alignas(cache_line) T copy_[Height * row];
+};
+
+/// C is fetched while its sums are computed: 2% faster at 2048^3 and 2048x256x1024, no difference seen up to 1024^3.
+template <class M, int Height, int Width>
+void update_tile(const TileUpdate<M>& job) {
+    using T = SumOf<M>;
+    constexpr Index block = gemm_k_block<T>;
     const Strided<T> c = job.c;
     if (c.col_stride == 1)
         for (Index i = 0; i < Height; ++i)
             for (Index p = 0; p < Width; ++p)
                 prefetch_to_write(&c(i, p * lanes<T>));
-    Tile<T, Height, Width> tile = multiply_tile<T, Height, Width>(job.depth, job.a, job.b);
-    if constexpr (Height == TileShape::height && Width == TileShape::width)
-        if (c.col_stride == 1 && c.cols == Width * lanes<T>)
-            return update_from_registers(tile, job);
-    T sums[Height * Width * lanes<T>];
-    unrolled<Height * Width>([&](auto i) REIGEN_INLINE_LAMBDA { store<T>(sums + i * lanes<T>, tile.sum[i]); });
-    update_from_memory(sums, Width, job.alpha, job.beta, c);
+    RunningTile<T, Height, Width> running(job.beta, c);
+    for (Index k = 0; k < job.depth; k += block) {
+        const Index depth = std::min(block, job.depth - k);
+        running.add(multiply_tile<M, Height, Width>(depth, job.a.from_step(k), job.b.from_step(k)), job.alpha,
+                    k + depth == job.depth);
+    }
 }
 
 /// update_tile for every shape up to the largest: kernel(height, width).
-template <class T>
+template <class M>
 class TileKernels {
   public:
-    using Kernel = void (*)(const TileUpdate<T>&);
+    using Kernel = void (*)(const TileUpdate<M>&);
 
     static Kernel kernel(Index height, Index width) { return table[(height - 1) * TileShape::width + width - 1]; }
 
@@ -118,7 +181,7 @@ class TileKernels {
     template <int... Shape>
     struct Table<std::integer_sequence<int, Shape...>> {
         static constexpr Kernel kernels[] = {
-            update_tile<T, Shape / TileShape::width + 1, Shape % TileShape::width + 1>...};
+            update_tile<M, Shape / TileShape::width + 1, Shape % TileShape::width + 1>...};
     };
 
     static constexpr const Kernel* table =

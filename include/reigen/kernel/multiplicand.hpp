@@ -1,0 +1,173 @@
+#pragma once
+
+#include <reigen/core/strided.hpp>
+#include <reigen/kernel/bfloat16.hpp>
+#include <reigen/kernel/packet.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+namespace detail {
+
+// What a product multiplies in one step along k: a number in the type of the sums, or two bfloat16 where the processor
+// has an instruction that multiplies two pairs and adds both products to a float, at twice float's rate.
+
+/// Two bfloat16 that are neighbours along k.
+struct BFloat16Pair {
+    bfloat16 first = bfloat16(0);
+    bfloat16 second = bfloat16(0);
+};
+
+inline constexpr bool multiplies_pairs =
+#if defined(__AVX512F__) && defined(__AVX512BF16__)
+    true;
+#else
+    false;
+#endif
+
+/// What products of S multiply.
+template <class S>
+using Multiplicand = std::conditional_t<std::is_same_v<S, bfloat16> && multiplies_pairs, BFloat16Pair, Accumulator<S>>;
+
+/// Elements along k in one of them.
+template <class M>
+inline constexpr Index k_in = std::is_same_v<M, BFloat16Pair> ? 2 : 1;
+
+/// How a factor that is packed once holds them: bfloat16 is not widened before it is multiplied.
+template <class S>
+using StoredMultiplicand = std::conditional_t<std::is_same_v<S, bfloat16> && multiplies_pairs, BFloat16Pair, S>;
+
+/// The type in which their products are summed.
+template <class M>
+using SumOf = Accumulator<std::conditional_t<std::is_same_v<M, BFloat16Pair>, bfloat16, M>>;
+
+/// Steps along k, the last one filled up with zeros.
+template <class M>
+constexpr Index steps_in(Index k) {
+    return (k + k_in<M> - 1) / k_in<M>;
+}
+
+/// As many of them as a packet of sums has lanes.
+template <class M>
+struct MultiplicandPacketOf {
+    using type = Packet<M>;
+};
+template <class M>
+using MultiplicandPacket = typename MultiplicandPacketOf<M>::type;
+
+/// Step `step` of column j of a right factor [k, n]; of a left one, transposed, of row j.
+template <class M, class From>
+REIGEN_INLINE M multiplicand(const Strided<const From>& factor, Index step, Index j) {
+    if constexpr (std::is_same_v<M, BFloat16Pair>)
+        return {factor(2 * step, j), 2 * step + 1 < factor.rows ? factor(2 * step + 1, j) : bfloat16(0)};
+    else
+        return M(factor(step, j));
+}
+
+template <class M>
+REIGEN_INLINE MultiplicandPacket<M> broadcast_multiplicand(const M& value) {
+    return broadcast<M>(value);
+}
+
+/// A packet of multiplicands that lie one after the other, perhaps in a narrower type.
+template <class M, class Stored>
+REIGEN_INLINE MultiplicandPacket<M> load_multiplicands(const Stored* from) {
+    return load<M>(from);
+}
+
+/// The same step of neighbouring columns, which are contiguous in memory.
+template <class M, class From>
+REIGEN_INLINE MultiplicandPacket<M> load_step(const Strided<const From>& factor, Index step, Index column) {
+    return load<M>(factor.data + step * factor.row_stride + column);
+}
+
+template <class M>
+REIGEN_INLINE void store_multiplicands(M* to, const MultiplicandPacket<M>& packet) {
+    store<M>(to, packet);
+}
+
+/// Steps that follow each other in memory, as bits of packets that can be shuffled.
+template <class M, class From>
+REIGEN_INLINE Packet<SumOf<M>> load_along_k(const From* from) {
+    if constexpr (std::is_same_v<M, BFloat16Pair>)
+        return load<float>(reinterpret_cast<const float*>(from));
+    else
+        return load<M>(from);
+}
+template <class M>
+REIGEN_INLINE void store_bits(M* to, const Packet<SumOf<M>>& bits) {
+    store<SumOf<M>>(reinterpret_cast<SumOf<M>*>(to), bits);
+}
+
+/// Contiguous elements along k as steps.
+template <class M, class From>
+void pack_steps(const From* from, M* to, Index k) {
+    if constexpr (std::is_same_v<M, BFloat16Pair>) {
+        std::memcpy(static_cast<void*>(to), from, std::size_t(k) * sizeof(From));
+        if (k % 2 != 0)
+            to[k / 2].second = bfloat16(0);
+    } else {
+        widen_row<M>(from, to, k);
+    }
+}
+
+#if defined(__AVX512F__) && defined(__AVX512BF16__)
+
+using PairPacket [[gnu::vector_size(4 * lanes<float>)]] = std::uint32_t;
+
+template <>
+struct MultiplicandPacketOf<BFloat16Pair> {
+    using type = PairPacket;
+};
+
+template <>
+REIGEN_INLINE PairPacket broadcast_multiplicand<BFloat16Pair>(const BFloat16Pair& value) {
+    std::uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return PairPacket{} | bits;
+}
+
+template <>
+REIGEN_INLINE PairPacket load_multiplicands<BFloat16Pair>(const BFloat16Pair* from) {
+    PairPacket packet;
+    std::memcpy(&packet, from, sizeof packet);
+    return packet;
+}
+
+/// Two packets of bfloat16 as pairs: those of `first` below those of `second`.
+REIGEN_INLINE PairPacket pair_up(const void* first, const void* second) {
+    using Row [[gnu::vector_size(2 * lanes<float>)]] = std::uint16_t;
+    Row low, high;
+    std::memcpy(&low, first, sizeof low);
+    std::memcpy(&high, second, sizeof high);
+    return __builtin_convertvector(low, PairPacket) | __builtin_convertvector(high, PairPacket) << 16;
+}
+
+template <>
+REIGEN_INLINE PairPacket load_step<BFloat16Pair, bfloat16>(const Strided<const bfloat16>& factor, Index step,
+                                                           Index column) {
+    static constexpr std::uint16_t zeros[lanes<float>] = {};
+    const bfloat16* const first = factor.data + 2 * step * factor.row_stride + column;
+    return 2 * step + 1 < factor.rows ? pair_up(first, first + factor.row_stride) : pair_up(first, zeros);
+}
+
+template <>
+REIGEN_INLINE void store_multiplicands<BFloat16Pair>(BFloat16Pair* to, const PairPacket& packet) {
+    std::memcpy(static_cast<void*>(to), &packet, sizeof packet);
+}
+
+/// sum + first first + second second, lane by lane.
+///
+/// Order   as the instruction rounds; subnormal numbers count as 0
+template <class T>
+REIGEN_INLINE Packet<T> multiply_add(const PairPacket& a, const PairPacket& b, const Packet<T>& sum) {
+    return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
+}
+
+#endif
+
+} // namespace detail
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET
