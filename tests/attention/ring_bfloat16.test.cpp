@@ -1,11 +1,14 @@
 #include "attention/ring_cases.hpp"
 
+#include <cmath>
+
 namespace ring_bfloat16_test {
 
 using namespace ring_cases;
 
 // Attention of bfloat16 over a ring is that in float of the same numbers, its results rounded once, whatever the number
-// of ranks: exactly.
+// of ranks: exactly, where bfloat16 is widened. Where it is multiplied in pairs, weights are rounded too: the kernel's tests
+// bound each element then, here the root mean square will do.
 
 /// The same numbers in float.
 Matrix<float> widened(const Matrix<bfloat16>& from) {
@@ -24,8 +27,24 @@ Divided<float> widened(const Mesh& mesh, const ReferenceProblem& p, SequenceLayo
 }
 
 void expect_rounded(const Matrix<bfloat16>& got, const Matrix<float>& want, const std::string& what) {
+    if (reigen::detail::multiplies_pairs) {
+        const auto exact = want.local().cast<double>();
+        const double difference = (got.local().cast<float>().cast<double>() - exact).norm();
+        EXPECT_LE(difference, exact.norm() / 128 + 1e-6 * std::sqrt(double(want.local().size()))) << what;
+        return;
+    }
     for (Index i = 0; i < got.local().size(); ++i)
         EXPECT_EQ(float(got.data()[i]), float(bfloat16(want.data()[i]))) << what << ", element " << i;
+}
+
+/// Pairs meet the scale after the product, not before.
+void expect_same_lse(const Matrix<float>& got, const Matrix<float>& want, const std::string& what) {
+    for (Index i = 0; i < got.local().size(); ++i)
+        if (reigen::detail::multiplies_pairs && std::isfinite(want.data()[i])) {
+            EXPECT_NEAR(got.data()[i], want.data()[i], 1e-5) << what << ", lse " << i;
+        } else {
+            EXPECT_EQ(got.data()[i], want.data()[i]) << what << ", lse " << i;
+        }
 }
 
 /// Where the gradients of queries, keys and values go.
@@ -50,7 +69,7 @@ Gradients<S> differentiate(const Divided<S>& parts, const Matrix<S>& out, const 
     return result;
 }
 
-TEST(ring_bfloat16, forward_and_backward_are_those_of_float_rounded_once) {
+TEST(ring_bfloat16, forward_and_backward_are_those_of_float_rounded) {
     for (const Mask& mask : {Mask::everything(), Mask::causal(), Mask::window(4), Mask::window(3, 2)}) {
         const ReferenceProblem p = problem({2, 23, 29, 4, 2, 8, 16}, mask);
         const ReferenceTensor incoming = random_tensor(2, 23, 4, 16, 4);
@@ -63,7 +82,7 @@ TEST(ring_bfloat16, forward_and_backward_are_those_of_float_rounded_once) {
                 const auto want = wide.attend({mask});
                 const std::string what = concat(to_string(mask), ", ", to_string(layout), ", P ", world.size());
                 expect_rounded(got.out, want.out, what + ", out");
-                EXPECT_TRUE(same_bits(got.lse, want.lse)) << what;
+                expect_same_lse(got.lse, want.lse, what);
 
                 const auto dout = divided<bfloat16>(mesh, incoming, parts.of_queries, got.out.col_partition());
                 const auto gradients = differentiate(parts, got.out, got.lse, dout, mask);

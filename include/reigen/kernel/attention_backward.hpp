@@ -24,7 +24,9 @@ struct AttentionOutputs {
 
 /// Gradients of attention, one block of keys and values at a time, in a single pass over the scores: the gradients of a
 /// block go where its caller wants them, those of the queries stay here until `finish`. Those of keys and values are in
-/// the accumulator type, since they are sums over blocks of queries too.
+/// the accumulator type, since they are sums over blocks of queries too. Compiled for AVX512-BF16, bfloat16 is multiplied
+/// in pairs: weights and gradients of scores are then rounded to bfloat16 before they multiply, and subnormal numbers count
+/// as 0.
 ///
 /// Cost        absorb: 4 d + 2 d + 4 dv flops for each query and key of a tile that is not empty (d head_dim, dv that
 ///             of the values), one exponential a score, a copy of each key and value; no allocation
@@ -33,6 +35,7 @@ struct AttentionOutputs {
 template <class S>
 class AttentionGradient {
     using T = Accumulator<S>;
+    using M = detail::Multiplicand<S>;
 
   public:
     AttentionGradient(const AttentionOutputs<S>& outputs, const Runs& positions, Index key_heads,
@@ -56,9 +59,10 @@ class AttentionGradient {
 
     /// Memory in which one panel meets one chunk, or one of its tiles.
     struct Scratch {
-        T *weights, *dscores, *mask;
-        detail::PanelRows<T> queries, dout;
-        detail::ChunkMemory<T> chunk;
+        T *weights, *mask;
+        detail::WeightFactor<M> p_factor, ds_factor;
+        detail::PanelRows<M> queries, dout;
+        detail::ChunkMemory<M> chunk;
         T *dk, *dv; // of the chunk, [keys][width]
         Index size;
     };
@@ -68,10 +72,12 @@ class AttentionGradient {
     Index key_width() const { return detail::padded<T>(head_dim()); }
     Index value_width() const { return detail::padded<T>(value_dim()); }
     Index chunk_keys() const {
-        return detail::chunk_keys<T>(detail::key_stride<T>(head_dim()) + detail::key_stride<T>(value_dim()) +
-                                     key_width() + value_width());
+        using Copies = detail::FactorMemory<M>;
+        const Index copies = Copies::size(2, head_dim(), products_of_k) + Copies::size(2, value_dim(), products_of_v);
+        return detail::chunk_keys<M>(copies / 2 + key_width() + value_width());
     }
     Index panel_size() const { return panel_rows * (head_dim() + 2); }
+    static constexpr detail::Products products_of_k = {true, true}, products_of_v = {.over_features = true};
 
     PanelGradient state(Index panel) const {
         T* const at = const_cast<T*>(panels_.data()) + panel * panel_size();
@@ -81,19 +87,27 @@ class AttentionGradient {
     /// Cuts the scratch memory; with a null pointer only its size means anything.
     Scratch place_scratch(T* memory) const {
         detail::MemoryCutter<T> cutter(memory);
+        const auto take = [&](Index count) { return reinterpret_cast<M*>(cutter.take(count)); };
         const auto panel = [&](Index width) {
-            T* const rows = cutter.take(panel_rows * width);
-            return detail::PanelRows<T>{rows, cutter.take(panel_rows * width), true};
+            M* const rows = take(panel_rows * width);
+            return detail::PanelRows<M>{rows, take(panel_rows * width), true};
         };
-        T* const weights = cutter.take(detail::tile_keys * panel_rows);
-        T* const dscores = cutter.take(detail::tile_keys * panel_rows);
+        const Index tile = detail::tile_keys * panel_rows;
+        T* const weights = cutter.take(tile);
         T* const mask = cutter.take(detail::TileMask<T>::size);
-        const detail::PanelRows<T> queries = panel(key_width());
-        const detail::PanelRows<T> dout = panel(value_width());
-        const detail::ChunkMemory<T> chunk(cutter, chunk_keys(), head_dim(), value_dim());
+        detail::WeightFactor<M> p_factor = {reinterpret_cast<M*>(weights), nullptr};
+        M* const dscores = take(tile);
+        detail::WeightFactor<M> ds_factor = {dscores, dscores};
+        if constexpr (detail::k_in<M> > 1) {
+            p_factor.over_rows = take(tile / detail::k_in<M>);
+            ds_factor.over_rows = take(tile / detail::k_in<M>);
+        }
+        const detail::PanelRows<M> queries = panel(key_width());
+        const detail::PanelRows<M> dout = panel(value_width());
+        const detail::ChunkMemory<M> chunk(cutter, chunk_keys(), head_dim(), products_of_k, value_dim(), products_of_v);
         T* const dk = cutter.take(chunk_keys() * key_width());
         T* const dv = cutter.take(chunk_keys() * value_width());
-        return {weights, dscores, mask, queries, dout, chunk, dk, dv, cutter.used()};
+        return {weights, mask, p_factor, ds_factor, queries, dout, chunk, dk, dv, cutter.used()};
     }
 
     void check(const Runs& positions) const {
@@ -135,7 +149,7 @@ class AttentionGradient {
         }
     }
 
-    void absorb_chunk(Index panel, const detail::KeyChunk<T>& chunk, Scratch scratch) {
+    void absorb_chunk(Index panel, const detail::KeyChunk<M>& chunk, Scratch scratch) {
         const detail::PanelSight<panel_rows> sight(
             rule_.mask, grid_.rows_of(panel), [&](Index i) { return aligned_[rows_.token(panel * panel_rows + i)]; });
         if (sight.cover(chunk.range) == Coverage::empty)
@@ -143,7 +157,7 @@ class AttentionGradient {
         pack_panel(chunk.b, chunk.h, panel, scratch);
         const PanelGradient gradient = state(grid_.index(chunk.b, chunk.h, panel));
         detail::for_each_seen_tile(chunk, sight, scratch.mask,
-                                   [&](Index first, const detail::KeyTile<T>& tile, const T* seen) {
+                                   [&](Index first, const detail::KeyTile<M>& tile, const T* seen) {
                                        Scratch here = scratch;
                                        here.dk += first * key_width();
                                        here.dv += first * value_width();
@@ -152,44 +166,47 @@ class AttentionGradient {
     }
 
     /// Q carries the scale to base two, the transposed dO ln 2: dS then carries ln 2, and the sum over queries the
-    /// scale.
+    /// scale. Pairs carry nothing: what is summed is multiplied instead.
     void pack_panel(Index b, Index h, Index panel, Scratch& scratch) const {
         const Index rows = grid_.rows_of(panel);
         const Index first = panel * panel_rows;
         const detail::SharedRows<const S> dout = {given_.dout, rows_.group};
-        detail::pack_rows(
-            rows, head_dim(), T(rule_.scale_for_base_two()), [&](Index i) { return rows_.row(b, h, first + i); },
-            scratch.queries);
-        detail::transpose_rows(rows, head_dim(), T(1), scratch.queries);
-        detail::pack_rows(rows, value_dim(), T(1), [&](Index i) { return dout.row(b, h, first + i); }, scratch.dout);
-        detail::transpose_rows(rows, value_dim(), T(std::numbers::ln2), scratch.dout);
+        const auto query_row = [&](Index i) { return rows_.row(b, h, first + i); };
+        const auto dout_row = [&](Index i) { return dout.row(b, h, first + i); };
+        detail::pack_rows<M>(rows, head_dim(), scale(), query_row, scratch.queries);
+        detail::pack_transposed<M>(rows, head_dim(), scale(), query_row, scratch.queries.columns);
+        detail::pack_rows<M>(rows, value_dim(), T(1), dout_row, scratch.dout);
+        detail::pack_transposed<M>(rows, value_dim(), T(std::numbers::ln2), dout_row, scratch.dout.columns);
     }
 
-    void absorb_tile(Index rows, const PanelGradient& panel, const detail::KeyTile<T>& tile, const T* seen,
+    void absorb_tile(Index rows, const PanelGradient& panel, const detail::KeyTile<M>& tile, const T* seen,
                      const Scratch& scratch) {
         const Index keys = tile.keys;
         const auto seen_unless = [&](bool finite) { return finite ? nullptr : seen; };
-        detail::weigh_tile<T>(head_dim(), tile.k, keys, scratch.queries.columns, panel.lse, scratch.weights);
+        detail::weigh_tile<M>(detail::steps_in<M>(head_dim()), tile.k.over_features, keys, scratch.queries.columns,
+                              scale(), panel.lse, scratch.weights);
         if (seen != nullptr)
             detail::hide_weights<T>(keys, seen, scratch.weights);
-        detail::differentiate_tile<T>(value_dim(), tile.v, keys, scratch.dout.columns, panel.shift, scratch.weights,
-                                      scratch.dscores);
-        if (seen != nullptr)
-            detail::hide_weights<T>(keys, seen, scratch.dscores);
-        const bool keys_finite = seen == nullptr || detail::all_finite<T>(keys, head_dim(), tile.k);
-        detail::add_rows<T>(keys, rows, scratch.weights, seen_unless(scratch.dout.finite), scratch.dout.rows,
+        detail::differentiate_tile<M>(detail::steps_in<M>(value_dim()), tile.v.over_features, keys,
+                                      scratch.dout.columns, T(std::numbers::ln2), panel.shift, seen, scratch.weights,
+                                      scratch.p_factor, scratch.ds_factor);
+        const bool keys_finite = seen == nullptr || detail::all_finite(keys, head_dim(), tile.k);
+        detail::add_rows<M>(keys, rows, scratch.p_factor.over_rows, seen_unless(scratch.dout.finite), scratch.dout.rows,
                             scratch.dv, value_width());
-        detail::add_rows<T>(keys, rows, scratch.dscores, seen_unless(scratch.queries.finite), scratch.queries.rows,
-                            scratch.dk, key_width());
-        detail::gather_keys<T>(head_dim(), tile.k, keys, scratch.dscores, seen_unless(keys_finite), panel.dqueries);
+        detail::add_rows<M>(keys, rows, scratch.ds_factor.over_rows, seen_unless(scratch.queries.finite),
+                            scratch.queries.rows, scratch.dk, key_width());
+        detail::gather_keys<M>(head_dim(), tile.k.over_keys, keys, scratch.ds_factor.over_keys,
+                               seen_unless(keys_finite), panel.dqueries);
     }
 
-    /// Adds the gradients of a chunk's keys or values to those of the block.
-    void add_to(HeadsView<T> block, const detail::KeyChunk<T>& chunk, const T* sums, Index width) const {
+    T scale() const { return T(rule_.scale_for_base_two()); }
+
+    /// Adds the gradients of a chunk's keys or values, which `scale` multiplies, to those of the block.
+    void add_to(HeadsView<T> block, const detail::KeyChunk<M>& chunk, const T* sums, Index width, T scale) const {
         for (Index k = 0; k < chunk.tile.keys; ++k, sums += width) {
             T* const to = block.at(chunk.b, chunk.first + k, chunk.h);
             for (Index c = 0; c < block.head_dim; ++c)
-                to[c] += sums[c];
+                to[c] += scale * sums[c];
         }
     }
 
@@ -226,15 +243,15 @@ void AttentionGradient<S>::absorb(HeadsView<const S> k, HeadsView<const S> v, co
     detail::check_keys(k, v, positions, grid_.batch, grid_.heads, head_dim(), value_dim());
     detail::check_keys<T>(dk, dv, positions, grid_.batch, grid_.heads, head_dim(), value_dim());
     const Scratch scratch = place_scratch(scratch_.data());
-    detail::for_each_chunk(k, v, positions, scratch.chunk, [&](const detail::KeyChunk<T>& chunk) {
+    detail::for_each_chunk(k, v, positions, scratch.chunk, [&](const detail::KeyChunk<M>& chunk) {
         std::fill_n(scratch.dk, chunk.tile.keys * key_width(), T(0));
         std::fill_n(scratch.dv, chunk.tile.keys * value_width(), T(0));
         for (Index panel = 0; panel < grid_.panels(); ++panel) {
             absorb_chunk(panel, chunk, scratch);
             poll();
         }
-        add_to(dk, chunk, scratch.dk, key_width());
-        add_to(dv, chunk, scratch.dv, value_width());
+        add_to(dk, chunk, scratch.dk, key_width(), detail::scales_scores<M> ? scale() : T(1));
+        add_to(dv, chunk, scratch.dv, value_width(), T(1));
     });
 }
 
@@ -244,7 +261,7 @@ void AttentionGradient<S>::finish(HeadsView<S> dq) const {
                             dq.heads == given_.queries.heads && dq.head_dim == head_dim(),
                         "attention backward: dq is not of the queries' shape");
     const detail::SharedRows<S> to = {dq, rows_.group};
-    const auto scale = detail::broadcast<T>(T(rule_.scale_for_base_two()));
+    const auto scale = detail::broadcast<T>(this->scale());
     grid_.for_each([&](Index b, Index h, Index panel) {
         detail::unpack_transposed<T>(
             grid_.rows_of(panel), head_dim(), state(grid_.index(b, h, panel)).dqueries,

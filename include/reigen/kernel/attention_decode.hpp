@@ -240,18 +240,26 @@ void gather_seen_values(const DecodedRows<T>& rows, LeftPanel<T> values, Index c
                                     rows.output(row));
 }
 
+/// Rows of the keys of a tile and of their values, for decoding.
+template <class T>
+struct DecodedTile {
+    LeftPanel<T> k; // [keys, head_dim]
+    LeftPanel<T> v; // [keys, head_dim of V]
+    Index keys;
+};
+
 /// The rows take in a tile of keys, of which `end` lie there one after the other; `seen` is null where all rows see all
 /// of them, else [keys][panel_rows]. Rows of keys and values are whole packets.
 ///
 /// Order       a row's bits do not depend on the other rows, nor on what they see
 template <class T>
-void decode_tile(const DecodedRows<T>& rows, const KeyTile<T>& tile, Index end, const T* seen) {
+void decode_tile(const DecodedRows<T>& rows, const DecodedTile<T>& tile, Index end, const T* seen) {
     score_rows(rows, tile.k, tile.keys, end);
     if (seen != nullptr)
         hide_scores(rows, tile.keys, seen);
     for (Index row = 0; row < rows.count; ++row)
         weigh_row(rows, row, tile.keys);
-    if (seen == nullptr || all_finite<T>(tile.keys, rows.value_dim, tile.v))
+    if (seen == nullptr || all_finite(tile.keys, rows.value_dim, tile.v.data, tile.v.row))
         gather_values(rows, tile.v, tile.keys, end);
     else
         gather_seen_values(rows, tile.v, tile.keys, seen);

@@ -16,7 +16,8 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 /// What queries know after having seen some of the keys: for each query row the largest score, the sum of weights and
 /// the weighted sum of values, in the accumulator type; S is that of queries, keys, values and output. Starts as the
 /// identity and absorbs keys and values a block at a time: one block is dense attention, P blocks are a ring. Query
-/// head h sees key head h / (query heads / key heads).
+/// head h sees key head h / (query heads / key heads). Compiled for AVX512-BF16, bfloat16 is multiplied in pairs: weights
+/// are then rounded to bfloat16 before they multiply values, and subnormal numbers count as 0.
 ///
 /// Cost        absorb: 2 (d + dv) flops for each query and key of a tile that is not empty, and a copy of each key and
 ///             value; where at most 8 query rows share a key head, one stream through keys and values. No allocation
@@ -26,6 +27,7 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 template <class S>
 class AttentionState {
     using T = Accumulator<S>;
+    using M = detail::Multiplicand<S>;
 
   public:
     /// Takes a copy of the queries. `positions` are those of their tokens; `value_dim` is the head_dim of the values.
@@ -50,16 +52,18 @@ class AttentionState {
     /// Memory in which one panel meets one chunk, or one of its tiles.
     struct Scratch {
         T *scores, *mask;
-        detail::ChunkMemory<T> chunk;
+        detail::ChunkMemory<M> chunk;
+        detail::ChunkMemory<T> decoded_tile;
         detail::DecodedRows<T> decoded;
         Index size;
     };
 
     Index head_dim() const { return rows_.view.head_dim; }
 
-    // A panel: its queries, transposed and scaled; then its state.
+    // A panel: its queries, transposed, as they are multiplied; then its state.
     Index panel_size() const { return panel_rows * (head_dim() + value_dim_ + 2); }
     T* queries(Index panel) const { return const_cast<T*>(panels_.data()) + panel * panel_size(); }
+    M* multiplied_queries(Index panel) const { return reinterpret_cast<M*>(queries(panel)); }
     detail::PanelState<T> state(Index panel) const {
         T* const max = queries(panel) + panel_rows * head_dim();
         return {max, max + panel_rows, max + 2 * panel_rows};
@@ -70,51 +74,58 @@ class AttentionState {
         detail::MemoryCutter<T> cutter(memory);
         T* const scores = cutter.take(detail::tile_keys * panel_rows);
         T* const mask = cutter.take(detail::TileMask<T>::size);
-        const Index width = detail::key_stride<T>(head_dim()) + detail::key_stride<T>(value_dim_);
-        const Index keys = decodes_ ? detail::tile_keys : detail::chunk_keys<T>(width);
-        const detail::ChunkMemory<T> chunk(cutter, keys, head_dim(), value_dim_);
+        using Copies = detail::FactorMemory<M>;
+        const detail::Products of_k = {.over_features = true}, of_v = {.over_keys = true};
+        const Index width = (Copies::size(2, head_dim(), of_k) + Copies::size(2, value_dim_, of_v)) / 2;
+        const detail::ChunkMemory<M> chunk(cutter, decodes_ ? 0 : detail::chunk_keys<M>(width), head_dim(), of_k,
+                                           value_dim_, of_v);
+        const detail::ChunkMemory<T> decoded_tile(cutter, decodes_ ? detail::tile_keys : 0, head_dim(), of_k,
+                                                  value_dim_, of_v);
         const detail::DecodedRows<T> decoded(cutter, decodes_ ? rows_.count() : 0, head_dim(), value_dim_);
-        return {scores, mask, chunk, decoded, cutter.used()};
+        return {scores, mask, chunk, decoded_tile, decoded, cutter.used()};
     }
 
     detail::PanelSight<panel_rows> sight(Index panel) const {
         return {mask_, grid_.rows_of(panel), [&](Index i) { return aligned_[rows_.token(panel * panel_rows + i)]; }};
     }
 
-    void prepare(Index b, Index h, Index panel, T scale) {
+    void prepare(Index b, Index h, Index panel) {
         const Index index = grid_.index(b, h, panel);
-        const Index first = panel * panel_rows;
-        detail::pack_transposed(
-            grid_.rows_of(panel), head_dim(), scale, [&](Index i) { return rows_.row(b, h, first + i); },
-            queries(index));
+        const auto row = [&](Index i) { return rows_.row(b, h, panel * panel_rows + i); };
+        if (decodes_)
+            detail::pack_transposed<T>(grid_.rows_of(panel), head_dim(), scale_, row, queries(index));
+        else
+            detail::pack_transposed<M>(grid_.rows_of(panel), head_dim(), scale_, row, multiplied_queries(index));
         const detail::PanelState<T> identity = state(index);
         std::fill_n(identity.max, panel_rows, detail::minus_infinity<T>);
         std::fill_n(identity.sum, panel_rows * (1 + value_dim_), T(0));
     }
 
-    void absorb_chunk(Index panel, const detail::KeyChunk<T>& chunk, const Scratch& scratch) {
+    void absorb_chunk(Index panel, const detail::KeyChunk<M>& chunk, const Scratch& scratch) {
         const detail::PanelSight<panel_rows> sight = this->sight(panel);
         if (sight.cover(chunk.range) == Coverage::empty)
             return;
         const Index index = grid_.index(chunk.b, chunk.h, panel);
         detail::for_each_seen_tile(chunk, sight, scratch.mask,
-                                   [&](Index, const detail::KeyTile<T>& tile, const T* seen) {
-                                       absorb_tile(queries(index), state(index), tile, seen, scratch.scores);
+                                   [&](Index, const detail::KeyTile<M>& tile, const T* seen) {
+                                       absorb_tile(multiplied_queries(index), state(index), tile, seen, scratch.scores);
                                    });
     }
 
-    void absorb_tile(const T* queries, detail::PanelState<T> state, const detail::KeyTile<T>& tile, const T* seen,
+    void absorb_tile(const M* queries, detail::PanelState<T> state, const detail::KeyTile<M>& tile, const T* seen,
                      T* scores) {
         alignas(64) T largest[panel_rows];
         alignas(64) T decay[panel_rows];
-        detail::score_tile<T>(head_dim(), tile.k, tile.keys, queries, scores, largest);
+        detail::score_tile<M>(detail::steps_in<M>(head_dim()), tile.k.over_features, tile.keys, queries, scale_, scores,
+                              largest);
         if (seen != nullptr) {
             detail::hide_scores<T>(tile.keys, seen, scores, largest);
-            if (detail::all_finite<T>(tile.keys, value_dim_, tile.v))
+            if (detail::all_finite(tile.keys, value_dim_, tile.v))
                 seen = nullptr;
         }
-        detail::weigh_scores<T>(tile.keys, scores, largest, state, decay);
-        detail::gather_values<T>(value_dim_, tile.v, tile.keys, scores, seen, decay, state.out);
+        detail::weigh_scores<M>(tile.keys, scores, largest, state, decay);
+        detail::gather_values<M>(value_dim_, tile.v.over_keys, tile.keys, detail::weights_in<M>(scores), seen, decay,
+                                 state.out);
     }
 
     /// Streams keys and values of one head past its few rows.
@@ -147,7 +158,8 @@ class AttentionState {
                 const detail::LeftPanel<T> here_v = {v.at(b, first, h), v.token_stride, 1};
                 return detail::decode_tile(scratch.decoded, {here_k, here_v, keys}, k.tokens - first, seen);
             }
-        detail::decode_tile(scratch.decoded, detail::copy_tile(k, v, b, h, first, keys, scratch.chunk), keys, seen);
+        const detail::KeyTile<T> copy = scratch.decoded_tile.copy(k, v, b, h, first, keys);
+        detail::decode_tile(scratch.decoded, {copy.k.over_features, copy.v.over_features, keys}, keys, seen);
     }
 
     void finish_panel(Index b, Index h, Index panel, const detail::SharedRows<S>& outputs, Strided<T> lse) const {
@@ -171,6 +183,7 @@ class AttentionState {
     detail::PanelGrid<T> grid_;
     bool decodes_; // so few query rows share a key head that keys and values are streamed past them
     Index value_dim_;
+    T scale_; // to base two
     Mask mask_;
     Buffer<T> panels_;
     Buffer<T> scratch_;
@@ -186,6 +199,7 @@ AttentionState<S>::AttentionState(HeadsView<const S> queries, const Runs& positi
       grid_{queries.batch, key_heads, rows_.count()},
       decodes_(sequence_length.value_or(queries.tokens) * rows_.group <= detail::decoded_rows),
       value_dim_(value_dim),
+      scale_(T(rule.scale_for_base_two())),
       mask_(rule.mask) {
     require<ShapeError>(positions.size() == queries.tokens, "attention: ", positions.size(), " positions for ",
                         queries.tokens, " queries");
@@ -196,7 +210,7 @@ AttentionState<S>::AttentionState(HeadsView<const S> queries, const Runs& positi
     scratch_ = Buffer<T>(place_scratch(nullptr).size);
     aligned_ = Buffer<Index>(queries.tokens);
     detail::align_positions(positions, rule.offset, aligned_.data());
-    grid_.for_each([&](Index b, Index h, Index panel) { prepare(b, h, panel, T(rule.scale_for_base_two())); });
+    grid_.for_each([&](Index b, Index h, Index panel) { prepare(b, h, panel); });
 }
 
 template <class S>
@@ -211,7 +225,7 @@ void AttentionState<S>::absorb(HeadsView<const S> k, HeadsView<const S> v, const
                 decode_head(b, h, k, v, detail::RunWalker(positions), scratch);
         return;
     }
-    detail::for_each_chunk(k, v, positions, scratch.chunk, [&](const detail::KeyChunk<T>& chunk) {
+    detail::for_each_chunk(k, v, positions, scratch.chunk, [&](const detail::KeyChunk<M>& chunk) {
         for (Index panel = 0; panel < grid_.panels(); ++panel) {
             absorb_chunk(panel, chunk, scratch);
             poll();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/core/error.hpp>
+#include <reigen/core/strided.hpp>
 #include <reigen/kernel/bfloat16.hpp>
 #include <reigen/kernel/heads_view.hpp>
 #include <reigen/kernel/microkernel.hpp>
@@ -34,14 +35,14 @@ inline constexpr int strip_height = packet_registers == 32 ? (Width == 4 ? 6 : 8
                                                                            : 8);
 
 /// Calls finish(first row, tile) for every strip of rows of left * right, tallest strips first.
-template <class T, int Width, int Height = strip_height<Width>, class Finish>
-REIGEN_INLINE void multiply_strips(Index rows, Index depth, LeftPanel<T> left, RightPanel<T> right, Finish finish,
+template <class M, int Width, int Height = strip_height<Width>, class Finish>
+REIGEN_INLINE void multiply_strips(Index rows, Index depth, LeftPanel<M> left, RightPanel<M> right, Finish finish,
                                    Index first = 0) {
     for (; first + Height <= rows; first += Height)
-        finish(first, multiply_tile<T, Height, Width>(depth, left.from_row(first), right));
+        finish(first, multiply_tile<M, Height, Width>(depth, left.from_row(first), right));
     if constexpr (Height > 1)
         if (first < rows)
-            multiply_strips<T, Width, Height / 2>(rows, depth, left, right, finish, first);
+            multiply_strips<M, Width, Height / 2>(rows, depth, left, right, finish, first);
 }
 
 /// The query rows that share a key head: row i is token i / group in query head h * group + i % group.
@@ -88,24 +89,40 @@ struct PanelGrid {
     bool operator==(const PanelGrid&) const = default;
 };
 
-/// to[c * panel_rows + i] = scale * row(i)[c] for the rows of a panel; the lanes of missing rows are 0.
-template <class T, class RowAt>
-void pack_transposed(Index rows, Index cols, T scale, RowAt row, T* to) {
+/// The rows of a panel as steps along their features: to[c * panel_rows + i] = scale * step c of row(i). Steps of pairs
+/// are not scaled: that would round them once more. The lanes of missing rows are 0.
+template <class M, class RowAt>
+void pack_transposed(Index rows, Index features, [[maybe_unused]] SumOf<M> scale, RowAt row, M* to) {
+    using T = SumOf<M>;
     constexpr Index L = lanes<T>;
+    const auto scaled = [&](const Packet<T>& steps) REIGEN_INLINE_LAMBDA {
+        if constexpr (k_in<M> == 1)
+            return Eigen::internal::pmul(steps, broadcast<T>(scale));
+        else
+            return steps;
+    };
+    const auto step_of_row = [&](Index i, Index c) {
+        using From = std::remove_pointer_t<decltype(row(i))>;
+        const M step = multiplicand<M>(Strided<From>{row(i), features, 1, 1, 1}, c, 0);
+        if constexpr (k_in<M> == 1)
+            return scale * step;
+        else
+            return step;
+    };
     for (Index first = 0; first < panel_rows<T>; first += L) {
         const Index count = std::clamp<Index>(rows - first, 0, L);
         Index c = 0;
-        for (; count == L && c + L <= cols; c += L) {
+        for (; count == L && (c + L) * k_in<M> <= features; c += L) {
             Packet<T> block[L];
             for (Index i = 0; i < L; ++i)
-                block[i] = Eigen::internal::pmul(load<T>(row(first + i) + c), broadcast<T>(scale));
+                block[i] = scaled(load_along_k<M>(row(first + i) + c * k_in<M>));
             transpose_packets<T>(block);
             for (Index i = 0; i < L; ++i)
-                store<T>(to + (c + i) * panel_rows<T> + first, block[i]);
+                store_bits<M>(to + (c + i) * panel_rows<T> + first, block[i]);
         }
-        for (; c < cols; ++c)
+        for (; c < steps_in<M>(features); ++c)
             for (Index i = 0; i < L; ++i)
-                to[c * panel_rows<T> + first + i] = i < count ? scale * T(row(first + i)[c]) : T(0);
+                to[c * panel_rows<T> + first + i] = i < count ? step_of_row(first + i, c) : M{};
     }
 }
 

@@ -5,32 +5,31 @@
 #include <reigen/kernel/tile_mask.hpp>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <limits>
 #include <numbers>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
-// Steps of attention on one panel of queries and one tile of keys. S, P and dS are [keys][panel_rows].
+// Steps of attention on one panel of queries and one tile of keys. S, P and dS are [keys][panel_rows]. M is what is
+// multiplied: a number, or a pair of bfloat16 that are neighbours along what is summed over.
 
 template <class T>
 inline constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
 
-/// The rows of a panel as the right factor of a product: [depth][panel_rows].
-template <class T>
-RightPanel<T> panel_factor(const T* panel) {
-    return {panel, lanes<T>, panel_rows<T>};
+/// What is multiplied with the rows of a panel: [steps][panel_rows].
+template <class M>
+RightPanel<M> panel_factor(const M* panel) {
+    constexpr Index width = lanes<SumOf<M>>, rows = panel_rows<SumOf<M>>;
+    return {panel, width, rows};
 }
 
-/// The keys of a tile and what they carry: rows of K and of V.
-template <class T>
-struct KeyTile {
-    LeftPanel<T> k; // [keys, head_dim]
-    LeftPanel<T> v; // [keys, head_dim of V]
-    Index keys = 0;
-
-    KeyTile from_key(Index first, Index count) const { return {k.from_row(first), v.from_row(first), count}; }
-};
+/// Whether scores are multiplied by the scale, and not the queries before: of pairs that would round them.
+template <class M>
+inline constexpr bool scales_scores = k_in<M> > 1;
 
 /// A [rows, depth] factor read as [depth, rows].
 template <class T>
@@ -38,15 +37,38 @@ LeftPanel<T> transposed(LeftPanel<T> panel) {
     return {panel.data, panel.step, panel.row};
 }
 
-/// Whether rows of contiguous elements are all finite.
+/// Keys or values of a tile, as factors of the two kinds of products they enter. Numbers lie there once, rows of features;
+/// pairs in two ways, of which a pass may have only the one it needs.
+template <class M>
+struct KeyFactor {
+    LeftPanel<M> over_features; // (key, step along features)
+    LeftPanel<M> over_keys;     // (feature, step along keys)
+
+    /// `first` begins a step.
+    KeyFactor from_key(Index first) const {
+        return {over_features.from_row(first), over_keys.from_step(first / k_in<M>)};
+    }
+};
+
+/// The keys of a tile and what they carry.
+template <class M>
+struct KeyTile {
+    KeyFactor<M> k;
+    KeyFactor<M> v;
+    Index keys = 0;
+
+    KeyTile from_key(Index first, Index count) const { return {k.from_key(first), v.from_key(first), count}; }
+};
+
+/// Whether rows of contiguous elements, `stride` apart, are all finite.
 template <class T>
-bool all_finite(Index rows, Index cols, LeftPanel<T> panel) {
+bool all_finite(Index rows, Index cols, const T* data, Index stride) {
     constexpr Index chains = 4; // independent ones, since each waits for its own last sum
     Packet<T> sums[chains];     // of x 0, which is 0 for finite x and NaN for others
     unrolled<chains>([&](auto n) REIGEN_INLINE_LAMBDA { sums[n] = broadcast<T>(0); });
     T rest = 0;
     for (Index i = 0; i < rows; ++i) {
-        const T* const row = panel.data + i * panel.row;
+        const T* const row = data + i * stride;
         Index c = 0;
         for (; c + chains * lanes<T> <= cols; c += chains * lanes<T>)
             unrolled<chains>([&](auto n) REIGEN_INLINE_LAMBDA {
@@ -61,19 +83,52 @@ bool all_finite(Index rows, Index cols, LeftPanel<T> panel) {
     return sum_of<T>(sums[0]) + rest == T(0);
 }
 
+inline bool all_finite(Index rows, Index cols, const BFloat16Pair* data, Index stride) {
+    constexpr std::uint16_t exponent = 0x7f80; // all its bits are set in infinities and NaNs alone
+    std::uint16_t found = 0;
+    for (Index i = 0; i < rows; ++i) {
+        const auto* const row = reinterpret_cast<const std::byte*>(data + i * stride);
+        for (Index c = 0; c < 2 * cols; ++c) {
+            std::uint16_t bits;
+            std::memcpy(&bits, row + 2 * c, sizeof bits);
+            found |= std::uint16_t((bits & exponent) == exponent);
+        }
+    }
+    return found == 0;
+}
+
+/// Whether a product over the keys can spread no NaN: of all of them that it looks at, which may be one more than `keys`.
+template <class M>
+bool all_finite(Index keys, Index features, const KeyFactor<M>& factor) {
+    return all_finite(steps_in<M>(keys), features, factor.over_keys.data, factor.over_keys.step);
+}
+
+/// What a lane of a panel sees of a step along keys; `seen` begins at the first of them.
+template <class M>
+REIGEN_INLINE MultiplicandPacket<M> seen_part(const M& step, const SumOf<M>* seen, Index keys) {
+    using T = SumOf<M>;
+    Packet<T> masks[k_in<M>];
+    unrolled<k_in<M>>([&](auto k) REIGEN_INLINE_LAMBDA {
+        masks[k] = k < keys ? load<T>(seen + k * panel_rows<T>) : broadcast<T>(0);
+    });
+    return seen_part<M>(broadcast_multiplicand<M>(step), masks);
+}
+
 /// sums(c, p) = sum over keys of left(c, key) * weight(key, p) in the order of the products, but leaving out what is
 /// not seen instead of multiplying it by 0: a NaN there does not spread.
-template <class T, class Finish>
-void multiply_seen(Index rows, Index keys, LeftPanel<T> left, const T* weights, const T* seen, Finish finish) {
+template <class M, class Finish>
+void multiply_seen(Index rows, Index keys, LeftPanel<M> left, const M* weights, const SumOf<M>* seen, Finish finish) {
+    using T = SumOf<M>;
     for (Index c = 0; c < rows; ++c) {
         Tile<T, 1, panel_packets> tile;
         unrolled<panel_packets>([&](auto p) REIGEN_INLINE_LAMBDA {
             tile(0, p) = broadcast<T>(0);
-            for (Index k = 0; k < keys; ++k) {
-                const Index at = k * panel_rows<T> + p * lanes<T>;
-                const Packet<T> a = broadcast<T>(left.data[c * left.row + k * left.step]);
-                const Packet<T> sum = multiply_add<T>(a, load<T>(weights + at), tile(0, p));
-                tile(0, p) = select_equal<T>(load<T>(seen + at), broadcast<T>(0), tile(0, p), sum);
+            for (Index step = 0; step < steps_in<M>(keys); ++step) {
+                const Index first = step * k_in<M>, lane = p * lanes<T>;
+                const auto a = seen_part<M>(left.data[c * left.row + step * left.step],
+                                            seen + first * panel_rows<T> + lane, keys - first);
+                const auto weight = load_multiplicands<M>(weights + step * panel_rows<T> + lane);
+                tile(0, p) = multiply_add<T>(a, weight, tile(0, p));
             }
         });
         finish(c, tile);
@@ -81,13 +136,13 @@ void multiply_seen(Index rows, Index keys, LeftPanel<T> left, const T* weights, 
 }
 
 /// Products of V^T or K^T with weights of keys; `seen` is null where every weight may be multiplied.
-template <class T, class Finish>
-REIGEN_INLINE void multiply_weights(Index rows, Index keys, LeftPanel<T> left, const T* weights, const T* seen,
+template <class M, class Finish>
+REIGEN_INLINE void multiply_weights(Index rows, Index keys, LeftPanel<M> left, const M* weights, const SumOf<M>* seen,
                                     Finish finish) {
     if (seen == nullptr)
-        multiply_strips<T, panel_packets>(rows, keys, left, panel_factor<T>(weights), finish);
+        multiply_strips<M, panel_packets>(rows, steps_in<M>(keys), left, panel_factor<M>(weights), finish);
     else
-        multiply_seen<T>(rows, keys, left, weights, seen, finish);
+        multiply_seen<M>(rows, keys, left, weights, seen, finish);
 }
 
 /// What the rows of a panel have absorbed so far: the largest score (an exponent of two), the sum of powers relative to
@@ -100,14 +155,17 @@ struct PanelState {
 };
 
 /// S = K Q^T and, for each row, the largest of its scores.
-template <class T>
-void score_tile(Index depth, LeftPanel<T> k, Index keys, const T* queries, T* scores, T* largest) {
+template <class M, class T = SumOf<M>>
+void score_tile(Index depth, LeftPanel<M> k, Index keys, const M* queries, [[maybe_unused]] T scale, T* scores,
+                T* largest) {
     std::fill_n(largest, panel_rows<T>, minus_infinity<T>);
-    multiply_strips<T, panel_packets>(
-        keys, depth, k, panel_factor<T>(queries), [&]<int Height>(Index first, Tile<T, Height, panel_packets> tile) {
+    multiply_strips<M, panel_packets>(
+        keys, depth, k, panel_factor<M>(queries), [&]<int Height>(Index first, Tile<T, Height, panel_packets> tile) {
             unrolled<panel_packets>([&](auto p) REIGEN_INLINE_LAMBDA {
                 Packet<T> most = load<T>(largest + p * lanes<T>);
                 unrolled<Height>([&](auto i) REIGEN_INLINE_LAMBDA {
+                    if constexpr (scales_scores<M>)
+                        tile(i, p) = Eigen::internal::pmul(tile(i, p), broadcast<T>(scale));
                     most = larger<T>(tile(i, p), most);
                     store<T>(scores + (first + i) * panel_rows<T> + p * lanes<T>, tile(i, p));
                 });
@@ -132,9 +190,15 @@ void hide_scores(Index keys, const T* seen, T* scores, T* largest) {
     });
 }
 
-/// P = 2^(S - max) in place of S, with maximum and sum of the rows brought up to date; `decay` is what earlier sums
-/// have to be multiplied by.
-template <class T>
+/// Where weights stand that take the place of scores.
+template <class M>
+M* weights_in(SumOf<M>* scores) {
+    return reinterpret_cast<M*>(scores);
+}
+
+/// P = 2^(S - max) in place of S, as steps along keys, with maximum and sum of the rows brought up to date; `decay` is
+/// what earlier sums have to be multiplied by.
+template <class M, class T = SumOf<M>>
 void weigh_scores(Index keys, T* scores, const T* largest, PanelState<T> state, T* decay) {
     using Eigen::internal::psub;
     Packet<T> base[panel_packets];
@@ -148,12 +212,25 @@ void weigh_scores(Index keys, T* scores, const T* largest, PanelState<T> state, 
         sum[p] = broadcast<T>(0);
         store<T>(decay + p * lanes<T>, exp2<T>(psub(before, base[p])));
     });
-    for (Index k = 0; k < keys; ++k, scores += panel_rows<T>)
+    const auto weigh = [&]<int Keys>(const T* at, M* to) REIGEN_INLINE_LAMBDA {
         unrolled<panel_packets>([&](auto p) REIGEN_INLINE_LAMBDA {
-            const Packet<T> weight = exp2<T>(psub(load<T>(scores + p * lanes<T>), base[p]));
-            store<T>(scores + p * lanes<T>, weight);
-            sum[p] = Eigen::internal::padd(sum[p], weight);
+            Packet<T> weights[k_in<M>];
+            unrolled<k_in<M>>([&](auto k) REIGEN_INLINE_LAMBDA {
+                weights[k] = broadcast<T>(0);
+                if constexpr (k < Keys) {
+                    weights[k] = exp2<T>(psub(load<T>(at + k * panel_rows<T> + p * lanes<T>), base[p]));
+                    sum[p] = Eigen::internal::padd(sum[p], weights[k]);
+                }
+            });
+            store_multiplicands<M>(to + p * lanes<T>, step_of<M>(weights));
         });
+    };
+    M* to = weights_in<M>(scores);
+    Index k = 0;
+    for (; k + k_in<M> <= keys; k += k_in<M>, to += panel_rows<T>)
+        weigh.template operator()<int(k_in<M>)>(scores + k * panel_rows<T>, to);
+    if (k < keys)
+        weigh.template operator()<1>(scores + k * panel_rows<T>, to);
     unrolled<panel_packets>([&](auto p) REIGEN_INLINE_LAMBDA {
         T* const total = state.sum + p * lanes<T>;
         store<T>(total, multiply_add<T>(load<T>(total), load<T>(decay + p * lanes<T>), sum[p]));
@@ -161,9 +238,9 @@ void weigh_scores(Index keys, T* scores, const T* largest, PanelState<T> state, 
 }
 
 /// O = decay O + P V; `seen` is null where no value can spread a NaN.
-template <class T>
-void gather_values(Index depth, LeftPanel<T> v, Index keys, const T* weights, const T* seen, const T* decay, T* out) {
-    multiply_weights<T>(depth, keys, transposed(v), weights, seen,
+template <class M, class T = SumOf<M>>
+void gather_values(Index depth, LeftPanel<M> v, Index keys, const M* weights, const T* seen, const T* decay, T* out) {
+    multiply_weights<M>(depth, keys, v, weights, seen,
                         [&]<int Height>(Index first, Tile<T, Height, panel_packets> tile) {
                             unrolled<Height * panel_packets>([&](auto n) REIGEN_INLINE_LAMBDA {
                                 constexpr int p = n % panel_packets;

@@ -10,71 +10,140 @@
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
-/// Keys that stay in the second-level cache while every panel of queries goes over them: copied there, in the type that
-/// is computed in.
-template <class T>
+/// Keys that stay in the second-level cache while every panel of queries goes over them: copied there, as they are
+/// multiplied.
+template <class M>
 struct KeyChunk {
     Index b, h;      // sequence and key head
     Index first;     // key of the block with which it starts
-    KeyTile<T> tile; // all its keys as one tile
+    KeyTile<M> tile; // all its keys as one tile
     RunWalker positions;
     Interval range; // of the positions
 };
 
-/// Elements from one key of a chunk to the next, an odd number of cache lines. Products of V^T and K^T go down a column
+/// Elements from one row of a factor to the next, an odd number of cache lines. Products of V^T and K^T go down a column
 /// of up to 96 keys; with 512 or 1024 floats between them those fall on 2 or 1 of 64 sets of the first cache, and such
 /// a product takes 1.2 to 1.4 times as long.
-template <class T>
+template <class M>
 constexpr Index key_stride(Index features) {
-    constexpr Index line = cache_line / Index(sizeof(T));
+    constexpr Index line = cache_line / Index(sizeof(M));
     return (((features + line - 1) / line) | 1) * line;
 }
 
 /// Keys in a chunk whose keys, values and perhaps gradients, `width` elements a key, take half a second-level cache:
 /// processors with 16 registers have 512 KB of it where those with 32 have 1 MB or more.
-template <class T>
+template <class M>
 constexpr Index chunk_keys(Index width) {
     constexpr Index bytes = Index(packet_registers) << 14;
-    return std::max<Index>(1, bytes / (Index(sizeof(T)) * std::max<Index>(width, 1)) / tile_keys) * tile_keys;
+    return std::max<Index>(1, bytes / (Index(sizeof(M)) * std::max<Index>(width, 1)) / tile_keys) * tile_keys;
 }
 
-/// Memory for the copy of a chunk, and for how many keys.
-template <class T>
-struct ChunkMemory {
-    Index keys;
-    T* k; // [keys][key_stride(head_dim)]
-    T* v; // [keys][key_stride(head_dim of V)]
-
-    ChunkMemory(MemoryCutter<T>& cutter, Index keys_, Index head_dim, Index value_dim)
-        : keys(keys_),
-          k(cutter.take(keys * key_stride<T>(head_dim))),
-          v(cutter.take(keys * key_stride<T>(value_dim))) {}
+/// The kinds of products that keys or values enter in a pass.
+struct Products {
+    bool over_features = false;
+    bool over_keys = false;
 };
 
-/// Copies keys or values of one head to rows `key_stride` apart, filled up with zeros to whole packets.
-template <class S, class T>
-LeftPanel<T> copy_keys(HeadsView<const S> from, Index b, Index h, Index first, Index keys, T* to) {
-    const Index stride = key_stride<T>(from.head_dim);
+/// Copies keys or values of one head to rows of steps along their features, `stride` apart, filled up with zeros to whole
+/// packets.
+template <class S, class M>
+void copy_rows(HeadsView<const S> from, Index b, Index h, Index first, Index keys, M* to, Index stride) {
+    const Index steps = steps_in<M>(from.head_dim);
     for (Index k = 0; k < keys; ++k) {
-        T* const row = to + k * stride;
-        widen_row<T>(from.at(b, first + k, h), row, from.head_dim);
-        std::fill(row + from.head_dim, row + padded<T>(from.head_dim), T(0));
+        M* const row = to + k * stride;
+        pack_steps<M>(from.at(b, first + k, h), row, from.head_dim);
+        std::fill(row + steps, row + padded<SumOf<M>>(steps), M{});
     }
-    return {to, stride, 1};
 }
 
-/// The copy of some keys of one head and their values.
-template <class S, class T>
-KeyTile<T> copy_tile(HeadsView<const S> k, HeadsView<const S> v, Index b, Index h, Index first, Index keys,
-                     const ChunkMemory<T>& memory) {
-    return {copy_keys(k, b, h, first, keys, memory.k), copy_keys(v, b, h, first, keys, memory.v), keys};
+/// Copies them to rows of steps along the keys, `stride` apart.
+template <class S, class M>
+void copy_steps(HeadsView<const S> from, Index b, Index h, Index first, Index keys, M* to, Index stride) {
+    const Strided<const S> head = {from.at(b, first, h), keys, from.head_dim, from.token_stride, 1};
+    constexpr Index L = lanes<SumOf<M>>;
+    for (Index step = 0; step < steps_in<M>(keys); ++step, to += stride) {
+        Index c = 0;
+        for (; c + L <= head.cols; c += L)
+            store_multiplicands<M>(to + c, load_step<M>(head, step, c));
+        for (; c < head.cols; ++c)
+            to[c] = multiplicand<M>(head, step, c);
+    }
 }
+
+/// Memory for the copy of the keys or values of a chunk. Numbers lie there once for both kinds of products.
+template <class M>
+class FactorMemory {
+  public:
+    FactorMemory(MemoryCutter<SumOf<M>>& cutter, Index keys, Index features, Products products)
+        : rows_(take(cutter, rows_size(keys, features, products))),
+          steps_(take(cutter, steps_size(keys, features, products))),
+          products_(products) {}
+
+    /// Elements for so many keys.
+    static constexpr Index size(Index keys, Index features, Products products) {
+        return rows_size(keys, features, products) + steps_size(keys, features, products);
+    }
+
+    /// A copy of some keys or values of one head.
+    template <class S>
+    KeyFactor<M> copy(HeadsView<const S> from, Index b, Index h, Index first, Index keys) const {
+        const Index row = key_stride<M>(steps_in<M>(from.head_dim));
+        if constexpr (k_in<M> == 1) {
+            copy_rows(from, b, h, first, keys, rows_, row);
+            return {{rows_, row, 1}, {rows_, 1, row}};
+        } else {
+            const Index step = key_stride<M>(from.head_dim);
+            if (products_.over_features)
+                copy_rows(from, b, h, first, keys, rows_, row);
+            if (products_.over_keys)
+                copy_steps(from, b, h, first, keys, steps_, step);
+            return {{rows_, row, 1}, {steps_, 1, step}};
+        }
+    }
+
+  private:
+    static constexpr Index rows_size(Index keys, Index features, Products products) {
+        const bool needed = products.over_features || k_in<M> == 1;
+        return needed ? keys * key_stride<M>(steps_in<M>(features)) : 0;
+    }
+    static constexpr Index steps_size(Index keys, Index features, Products products) {
+        const bool needed = products.over_keys && k_in<M> > 1;
+        return needed ? steps_in<M>(keys) * key_stride<M>(features) : 0;
+    }
+    static M* take(MemoryCutter<SumOf<M>>& cutter, Index size) {
+        static_assert(sizeof(M) == sizeof(SumOf<M>));
+        return reinterpret_cast<M*>(cutter.take(size));
+    }
+
+    M* rows_;  // [keys][steps along features]
+    M* steps_; // [steps along keys][features]
+    Products products_;
+};
+
+/// Memory for the copy of a chunk, and for how many keys.
+template <class M>
+struct ChunkMemory {
+    Index keys;
+    FactorMemory<M> k;
+    FactorMemory<M> v;
+
+    ChunkMemory(MemoryCutter<SumOf<M>>& cutter, Index keys_, Index head_dim, Products of_k, Index value_dim,
+                Products of_v)
+        : keys(keys_), k(cutter, keys, head_dim, of_k), v(cutter, keys, value_dim, of_v) {}
+
+    /// The copy of some keys of one head and their values.
+    template <class S>
+    KeyTile<M> copy(HeadsView<const S> of_k, HeadsView<const S> of_v, Index b, Index h, Index first,
+                    Index count) const {
+        return {k.copy(of_k, b, h, first, count), v.copy(of_v, b, h, first, count), count};
+    }
+};
 
 /// Calls visit(chunk) for all chunks of a block of keys and values.
 ///
 /// Cost        copies each key and value once
-template <class S, class T, class Visit>
-void for_each_chunk(HeadsView<const S> k, HeadsView<const S> v, const Runs& positions, const ChunkMemory<T>& memory,
+template <class S, class M, class Visit>
+void for_each_chunk(HeadsView<const S> k, HeadsView<const S> v, const Runs& positions, const ChunkMemory<M>& memory,
                     Visit visit) {
     for (Index b = 0; b < k.batch; ++b)
         for (Index h = 0; h < k.heads; ++h) {
@@ -83,15 +152,15 @@ void for_each_chunk(HeadsView<const S> k, HeadsView<const S> v, const Runs& posi
                 const Index keys = std::min(memory.keys, k.tokens - first);
                 const RunWalker start = walker;
                 const Interval range = walker.next_range(keys);
-                visit(KeyChunk<T>{b, h, first, copy_tile(k, v, b, h, first, keys, memory), start, range});
+                visit(KeyChunk<M>{b, h, first, memory.copy(k, v, b, h, first, keys), start, range});
             }
         }
 }
 
 /// Calls visit(first key, tile, seen) for the tiles of a chunk of which a panel sees anything, cut down to the keys
 /// that somebody sees. `seen` is null where all rows see all keys, else where the tile's part of the mask starts.
-template <class T, class Visit>
-void for_each_seen_tile(const KeyChunk<T>& chunk, const PanelSight<panel_rows<T>>& sight, T* mask_memory, Visit visit) {
+template <class M, class T, class Visit>
+void for_each_seen_tile(const KeyChunk<M>& chunk, const PanelSight<panel_rows<T>>& sight, T* mask_memory, Visit visit) {
     TileMask<T> mask(mask_memory);
     RunWalker walker = chunk.positions;
     for (Index first = 0; first < chunk.tile.keys; first += tile_keys) {
@@ -103,8 +172,8 @@ void for_each_seen_tile(const KeyChunk<T>& chunk, const PanelSight<panel_rows<T>
         if (coverage == Coverage::full)
             visit(first, chunk.tile.from_key(first, keys), static_cast<const T*>(nullptr));
         if (coverage == Coverage::mixed) {
-            const Index begin = first + mask.first_key();
-            visit(begin, chunk.tile.from_key(begin, mask.end_key() - mask.first_key()), mask.key(mask.first_key()));
+            const Index unseen = mask.first_key() / k_in<M> * k_in<M>; // whole steps
+            visit(first + unseen, chunk.tile.from_key(first + unseen, mask.end_key() - unseen), mask.key(unseen));
         }
     }
 }

@@ -102,6 +102,27 @@ REIGEN_INLINE void store_bits(M* to, const Packet<SumOf<M>>& bits) {
     store<SumOf<M>>(reinterpret_cast<SumOf<M>*>(to), bits);
 }
 
+/// Numbers of neighbouring k as one step, rounded where they are pairs.
+template <class M>
+REIGEN_INLINE MultiplicandPacket<M> step_of(const Packet<SumOf<M>> (&numbers)[k_in<M>]) {
+    return numbers[0];
+}
+
+/// A step of which only those elements along k are left that a lane sees: where `seen`, a packet for each of them, is
+/// 0, there is 0, whatever stood there.
+template <class M>
+REIGEN_INLINE MultiplicandPacket<M> seen_part(const MultiplicandPacket<M>& step,
+                                              const Packet<SumOf<M>> (&seen)[k_in<M>]) {
+    const Packet<M> zero = broadcast<M>(0);
+    return Eigen::internal::pselect(Eigen::internal::pcmp_eq(seen[0], zero), zero, step);
+}
+
+/// A row of numbers as steps along it, rounded where they are pairs.
+template <class M>
+REIGEN_INLINE void store_along_k(M* to, const Packet<SumOf<M>>& numbers) {
+    store<M>(to, numbers);
+}
+
 /// Contiguous elements along k as steps.
 template <class M, class From>
 void pack_steps(const From* from, M* to, Index k) {
@@ -157,6 +178,36 @@ REIGEN_INLINE PairPacket load_step<BFloat16Pair, bfloat16>(const Strided<const b
 template <>
 REIGEN_INLINE void store_multiplicands<BFloat16Pair>(BFloat16Pair* to, const PairPacket& packet) {
     std::memcpy(static_cast<void*>(to), &packet, sizeof packet);
+}
+
+/// Sixteen bfloat16 in 16-bit lanes.
+using PairHalves [[gnu::vector_size(4 * lanes<float>)]] = std::uint16_t;
+
+template <>
+REIGEN_INLINE PairPacket step_of<BFloat16Pair>(const Packet<float> (&numbers)[2]) {
+    const auto rounded = _mm512_cvtne2ps_pbh(numbers[1], numbers[0]); // the first ones in the lower half
+    PairHalves halves;
+    std::memcpy(&halves, &rounded, sizeof halves);
+    halves = __builtin_shufflevector(halves, halves, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23, 8, 24, 9,
+                                     25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    PairPacket pairs;
+    std::memcpy(&pairs, &halves, sizeof pairs);
+    return pairs;
+}
+
+template <>
+REIGEN_INLINE PairPacket seen_part<BFloat16Pair>(const PairPacket& step, const Packet<float> (&seen)[2]) {
+    PairPacket first, second;
+    std::memcpy(&first, &seen[0], sizeof first);
+    std::memcpy(&second, &seen[1], sizeof second);
+    const auto low = PairPacket(first != 0) & 0xffffu, high = PairPacket(second != 0) & 0xffff0000u;
+    return step & (low | high);
+}
+
+template <>
+REIGEN_INLINE void store_along_k<BFloat16Pair>(BFloat16Pair* to, const Packet<float>& numbers) {
+    const auto rounded = _mm512_cvtneps_pbh(numbers);
+    std::memcpy(static_cast<void*>(to), &rounded, sizeof rounded);
 }
 
 /// sum + first first + second second, lane by lane.

@@ -31,8 +31,7 @@ inline void require_apart_or_in_place(const Operation& operation, int rank) {
     const std::byte* const part = part_is_read ? operation.in : operation.out;
     const std::byte* const whole = part_is_read ? operation.out : operation.in;
     const Index equal_part = part_is_read ? operation.in_size : operation.out_size;
-    const Index before =
-        operation.parts.empty() ? rank * equal_part : sum_of(operation.parts.first(std::size_t(rank)));
+    const Index before = operation.parts.empty() ? rank * equal_part : sum_of(operation.parts.first(std::size_t(rank)));
     const bool in_place = address(part) == address(whole) + std::uintptr_t(before * size_of(operation.type));
     require(in_place || !ranges_overlap(operation), to_string(operation.call),
             ": the ranges overlap, and this rank's part is not in its place in the whole");
