@@ -28,6 +28,23 @@ TYPED_TEST(attention_decode, equals_the_reference) {
         }
 }
 
+/// So many query rows on a key head, whose features are whole packets, a few more, or fewer than one.
+std::vector<Shape> shapes_of_rows(Index rows) {
+    std::vector<Shape> result;
+    for (const Index keys : {1, 3, 17, 96, 101, 211})
+        for (const auto& [head_dim, value_dim] : {std::pair<Index, Index>{32, 16}, {80, 144}, {21, 37}, {3, 1}})
+            result.push_back({1, 1, keys, 2 * rows, 2, head_dim, value_dim});
+    return result;
+}
+
+TYPED_TEST(attention_decode, of_any_few_rows_and_keys_equals_the_reference) {
+    for (Index rows = 1; rows <= 8; ++rows)
+        for (const Shape& shape : shapes_of_rows(rows)) {
+            const ReferenceProblem p = problem(shape, Mask::causal());
+            expect_close(dense<TypeParam>(p), reference_attention(p), p, Runs::range(0, 1), shape.text());
+        }
+}
+
 TYPED_TEST(attention_decode, of_blocks_in_any_order_equals_the_reference) {
     const std::vector<Runs> blocks = {Runs{{1, 2, 130}}, Runs{{0, 2, 50}, {260, 1, 40}}, Runs{{100, 2, 80}}};
     for (const Mask& mask : masks()) {
@@ -53,6 +70,14 @@ TYPED_TEST(attention_decode, rows_have_the_same_bits_alone_and_among_others) {
             EXPECT_TRUE(same_rows(forward<TypeParam>(p, Runs::range(query, 1), blocks), all, query))
                 << query << ' ' << to_string(mask);
     }
+}
+
+TYPED_TEST(attention_decode, a_row_has_the_same_bits_among_any_number_of_others) {
+    const ReferenceProblem p = problem({1, 8, 203, 1, 1, 48, 80}, Mask::everything());
+    const std::vector<Runs> blocks = {Runs::range(0, 203)};
+    const Output<TypeParam> all = forward<TypeParam>(p, Runs::range(0, 8), blocks);
+    for (Index rows = 1; rows < 8; ++rows)
+        EXPECT_TRUE(same_rows(forward<TypeParam>(p, Runs::range(8 - rows, rows), blocks), all, 8 - rows)) << rows;
 }
 
 TYPED_TEST(attention_decode, what_stands_at_masked_keys_does_not_leak) {
@@ -110,6 +135,62 @@ TYPED_TEST(attention_decode, a_short_part_of_a_long_sequence_has_the_bits_of_the
             for (Index c = 0; c < 16; ++c)
                 EXPECT_EQ(got.out(0, i, h, c), whole.out(0, 20 + i, h, c));
     EXPECT_THROW((AttentionState<TypeParam>(q.view(), part, 1, 16, rule(p), 2)), reigen::ArgumentError);
+}
+
+/// The keys, or values, of a problem in bfloat16, and the same numbers in float.
+struct Numbers {
+    Heads<reigen::bfloat16> narrow;
+    Heads<float> wide;
+
+    explicit Numbers(const ReferenceTensor& from) : narrow(from), wide(from.batch, from.tokens, from.heads, from.dim) {
+        wide.each([&](Index b, Index t, Index h, Index c) { wide.view().at(b, t, h)[c] = float(narrow(b, t, h, c)); });
+    }
+};
+
+template <class T>
+Output<T> decode(const ReferenceProblem& p, const Heads<T>& q, const Heads<T>& k, const Heads<T>& v) {
+    AttentionState<T> state(q.view(), Runs::range(0, q.tokens), p.k.heads, p.v.dim, rule(p));
+    state.absorb(k.view(), v.view(), Runs::range(0, k.tokens));
+    return finish<T>(state, p, q.tokens);
+}
+
+void expect_float_rounded_once(const ReferenceProblem& p, const std::string& what) {
+    const Numbers q(p.q), k(p.k), v(p.v);
+    AttentionState<reigen::bfloat16> state(q.narrow.view(), Runs::range(0, p.q.tokens), p.k.heads, p.v.dim, rule(p));
+    state.absorb(k.narrow.view(), v.narrow.view(), Runs::range(0, p.k.tokens));
+    Heads<reigen::bfloat16> got(p.q.batch, p.q.tokens, p.q.heads, p.v.dim);
+    std::vector<float> lse(std::size_t(p.q.batch * p.q.tokens * p.q.heads));
+    state.finish(got.view(), {lse.data(), p.q.batch * p.q.tokens, p.q.heads, p.q.heads, 1});
+    const Output<float> want = decode(p, q.wide, k.wide, v.wide);
+    EXPECT_EQ(lse, want.lse) << what;
+    got.each([&](Index b, Index t, Index h, Index c) {
+        EXPECT_EQ(float(got(b, t, h, c)), float(reigen::bfloat16(want.out(b, t, h, c)))) << what;
+    });
+}
+
+TEST(attention_decode, of_bfloat16_is_that_of_float_rounded_once) {
+    for (Index rows = 1; rows <= 8; ++rows)
+        for (const Shape& shape : shapes_of_rows(rows))
+            expect_float_rounded_once(problem(shape, Mask::everything()), shape.text());
+}
+
+TEST(attention_decode, of_bfloat16_does_not_spread_what_stands_at_masked_keys) {
+    for (const double bad : {not_a_number, infinity}) {
+        ReferenceProblem p = problem({1, 3, 300, 2, 1, 16, 32}, Mask::window(149));
+        const auto of_first_row = [&] {
+            AttentionState<reigen::bfloat16> state(Heads<reigen::bfloat16>(p.q).view(), Runs::range(0, 3), 1, 32,
+                                                   rule(p));
+            state.absorb(Heads<reigen::bfloat16>(p.k).view(), Heads<reigen::bfloat16>(p.v).view(), Runs::range(0, 300));
+            Heads<reigen::bfloat16> out(1, 3, 2, 32);
+            std::vector<float> lse(6);
+            state.finish(out.view(), {lse.data(), 3, 2, 2, 1});
+            return std::vector<reigen::bfloat16>(out.view().at(0, 0, 0), out.view().at(0, 0, 0) + 64);
+        };
+        const auto clean = of_first_row();
+        for (Index c = 0; c < 32; ++c)
+            p.v(0, 299, 0, c) = bad; // seen by the last query only
+        EXPECT_EQ(of_first_row(), clean);
+    }
 }
 
 } // namespace attention_decode_test

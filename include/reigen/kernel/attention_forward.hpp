@@ -9,7 +9,6 @@
 
 #include <cmath>
 #include <optional>
-#include <type_traits>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
@@ -152,14 +151,15 @@ class AttentionState {
     /// Keys and values where they lie, if their rows are whole packets of the type that is computed in; else a copy.
     void decode_tile(Index b, Index h, HeadsView<const S> k, HeadsView<const S> v, Index first, Index keys,
                      const T* seen, const Scratch& scratch) const {
-        if constexpr (std::is_same_v<S, T>)
-            if (k.head_dim % detail::lanes<T> == 0 && v.head_dim % detail::lanes<T> == 0) {
-                const detail::LeftPanel<T> here_k = {k.at(b, first, h), k.token_stride, 1};
-                const detail::LeftPanel<T> here_v = {v.at(b, first, h), v.token_stride, 1};
-                return detail::decode_tile(scratch.decoded, {here_k, here_v, keys}, k.tokens - first, seen);
-            }
-        const detail::KeyTile<T> copy = scratch.decoded_tile.copy(k, v, b, h, first, keys);
-        detail::decode_tile(scratch.decoded, {copy.k.over_features, copy.v.over_features, keys}, keys, seen);
+        if (k.head_dim % detail::lanes<T> == 0 && v.head_dim % detail::lanes<T> == 0) {
+            const detail::LeftPanel<S> here_k = {k.at(b, first, h), k.token_stride, 1};
+            const detail::LeftPanel<S> here_v = {v.at(b, first, h), v.token_stride, 1};
+            detail::decode_tile(scratch.decoded, detail::DecodedTile<S>{here_k, here_v, keys}, k.tokens - first, seen);
+        } else {
+            const detail::KeyTile<T> copy = scratch.decoded_tile.copy(k, v, b, h, first, keys);
+            detail::decode_tile(scratch.decoded,
+                                detail::DecodedTile<T>{copy.k.over_features, copy.v.over_features, keys}, keys, seen);
+        }
     }
 
     void finish_panel(Index b, Index h, Index panel, const detail::SharedRows<S>& outputs, Strided<T> lse) const {

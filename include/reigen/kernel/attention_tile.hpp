@@ -61,14 +61,15 @@ struct KeyTile {
 };
 
 /// Whether rows of contiguous elements, `stride` apart, are all finite.
-template <class T>
-bool all_finite(Index rows, Index cols, const T* data, Index stride) {
+template <class From>
+bool all_finite(Index rows, Index cols, const From* data, Index stride) {
+    using T = Accumulator<From>;
     constexpr Index chains = 4; // independent ones, since each waits for its own last sum
     Packet<T> sums[chains];     // of x 0, which is 0 for finite x and NaN for others
     unrolled<chains>([&](auto n) REIGEN_INLINE_LAMBDA { sums[n] = broadcast<T>(0); });
     T rest = 0;
     for (Index i = 0; i < rows; ++i) {
-        const T* const row = data + i * stride;
+        const From* const row = data + i * stride;
         Index c = 0;
         for (; c + chains * lanes<T> <= cols; c += chains * lanes<T>)
             unrolled<chains>([&](auto n) REIGEN_INLINE_LAMBDA {
@@ -77,7 +78,7 @@ bool all_finite(Index rows, Index cols, const T* data, Index stride) {
         for (; c + lanes<T> <= cols; c += lanes<T>)
             sums[0] = multiply_add<T>(load<T>(row + c), broadcast<T>(0), sums[0]);
         for (; c < cols; ++c)
-            rest += row[c] * T(0);
+            rest += T(row[c]) * T(0);
     }
     unrolled<chains - 1>([&](auto n) REIGEN_INLINE_LAMBDA { sums[0] = Eigen::internal::padd(sums[0], sums[n + 1]); });
     return sum_of<T>(sums[0]) + rest == T(0);

@@ -3,8 +3,6 @@
 #include <reigen/core/strided.hpp>
 #include <reigen/kernel/packet.hpp>
 
-#include <algorithm>
-
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
@@ -33,14 +31,13 @@ class GradualPrefetch {
         row_ = reinterpret_cast<const char*>(rows.data);
         row_bytes_ = rows.cols * Index(sizeof(Scalar));
         stride_bytes_ = rows.row_stride * Index(sizeof(Scalar));
-        lines_left_ = rows.rows * ((row_bytes_ + cache_line - 1) / cache_line);
-        lines_a_step_ = (lines_left_ + steps - 1) / steps;
+        end_ = row_ + rows.rows * stride_bytes_;
+        const Index lines = rows.rows * ((row_bytes_ + cache_line - 1) / cache_line);
+        lines_a_step_ = (lines + steps - 1) / steps;
     }
 
-    void step() {
-        const Index lines = std::min(lines_a_step_, lines_left_);
-        lines_left_ -= lines;
-        for (Index line = 0; line < lines; ++line) {
+    REIGEN_INLINE void step() {
+        for (Index lines = lines_a_step_; lines > 0 && row_ != end_; --lines) {
             prefetch(row_ + at_);
             at_ += cache_line;
             if (at_ >= row_bytes_) {
@@ -52,10 +49,10 @@ class GradualPrefetch {
 
   private:
     const char* row_ = nullptr;
+    const char* end_ = nullptr; // behind the last row
     Index row_bytes_ = 0;
     Index stride_bytes_ = 0;
     Index at_ = 0;
-    Index lines_left_ = 0;
     Index lines_a_step_ = 0;
 };
 
