@@ -102,10 +102,13 @@ GradualPrefetch<S> prefetch_ahead(LeftPanel<S> rows, Index first, Index count, I
     return {Strided<const S>{rows.from_row(begin).data, std::min(count, end - begin), features, rows.row, 1}, steps};
 }
 
-/// Asks for the first two lines of one such row.
+/// Asks for the first two lines of one such row; of short ones, for two lines in four.
 template <class S>
 REIGEN_INLINE void prefetch_start(LeftPanel<S> rows, Index row, Index end, Index features) {
     constexpr Index ahead = 16;
+    const Index bytes = features * Index(sizeof(S));
+    if ((row * bytes & (4 * cache_line - 1)) >= bytes)
+        return;
     const S* const start = rows.from_row(std::min(row + ahead, end - 1)).data;
     prefetch(start);
     prefetch(start + std::min(features - 1, cache_line / Index(sizeof(S))));
