@@ -5,9 +5,13 @@
 #include <reigen/core/strided.hpp>
 #include <reigen/kernel/attention_gradient_tile.hpp>
 #include <reigen/kernel/key_chunks.hpp>
+#include <reigen/kernel/parallel.hpp>
 #include <reigen/kernel/score_rule.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <numbers>
+#include <thread>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
@@ -30,7 +34,8 @@ struct AttentionOutputs {
 ///
 /// Cost        absorb: 4 d + 2 d + 4 dv flops for each query and key of a tile that is not empty (d head_dim, dv that
 ///             of the values), one exponential a score, a copy of each key and value; no allocation
-/// Order       fixed by the shapes, the blocks in their order and the mask
+/// Order       fixed by the shapes, the blocks in their order and the mask; not by how many threads share the work where
+///             it is compiled for OpenMP
 /// Source      Dao, "FlashAttention-2", arXiv:2307.08691, section 3.1, on transposed scores
 template <class S>
 class AttentionGradient {
@@ -108,6 +113,32 @@ class AttentionGradient {
         T* const dk = cutter.take(chunk_keys() * key_width());
         T* const dv = cutter.take(chunk_keys() * value_width());
         return {weights, mask, p_factor, ds_factor, queries, dout, chunk, dk, dv, cutter.used()};
+    }
+
+    /// The memory of one of the threads that share the work.
+    Scratch scratch_of(Index thread) const {
+        return place_scratch(const_cast<T*>(scratch_.data()) + thread * scratch_size());
+    }
+    Index scratch_size() const { return detail::padded_to_lines<T>(place_scratch(nullptr).size); }
+
+    /// How many threads share the work on so many keys, of those that have memory for it.
+    Index threads(Index keys) const {
+        const double pairs = double(grid_.batch * grid_.heads) * double(grid_.rows) * double(keys);
+        return std::min(detail::threads_for<T>(pairs * double(3 * head_dim() + 2 * value_dim())),
+                        scratch_.size() / scratch_size());
+    }
+
+    // Several chunks of a head may be worked on at once, one after the other on each panel: its gradients are sums over
+    // the chunks in their order.
+    void wait_for_chunks(Index panel, Index count) {
+        const std::atomic_ref<Index> absorbed(absorbed_.data()[panel]);
+        while (absorbed.load(std::memory_order_acquire) < count) {
+            poll();
+            std::this_thread::yield();
+        }
+    }
+    void count_chunk(Index panel) {
+        std::atomic_ref<Index>(absorbed_.data()[panel]).fetch_add(1, std::memory_order_release);
     }
 
     void check(const Runs& positions) const {
@@ -217,6 +248,7 @@ class AttentionGradient {
     Buffer<T> panels_;
     Buffer<T> scratch_;
     Buffer<Index> aligned_;
+    Buffer<Index> absorbed_; // for each panel, the chunks of the present block
 };
 
 // Defined outside the class, so that `extern template` keeps them from being compiled again.
@@ -231,7 +263,8 @@ AttentionGradient<S>::AttentionGradient(const AttentionOutputs<S>& outputs, cons
     check(positions);
     const MemoryScope scope(MemoryUse::workspace);
     panels_ = Buffer<T>(grid_.count() * panel_size());
-    scratch_ = Buffer<T>(place_scratch(nullptr).size);
+    scratch_ = Buffer<T>(scratch_size() * detail::thread_count());
+    absorbed_ = Buffer<Index>(grid_.count());
     aligned_ = Buffer<Index>(outputs.queries.tokens);
     detail::align_positions(positions, rule.offset, aligned_.data());
     grid_.for_each([&](Index b, Index h, Index panel) { prepare(b, h, panel); });
@@ -242,12 +275,21 @@ void AttentionGradient<S>::absorb(HeadsView<const S> k, HeadsView<const S> v, co
                                   HeadsView<T> dv) {
     detail::check_keys(k, v, positions, grid_.batch, grid_.heads, head_dim(), value_dim());
     detail::check_keys<T>(dk, dv, positions, grid_.batch, grid_.heads, head_dim(), value_dim());
-    const Scratch scratch = place_scratch(scratch_.data());
-    detail::for_each_chunk(k, v, positions, scratch.chunk, [&](const detail::KeyChunk<M>& chunk) {
+    if (grid_.batch * grid_.heads == 0)
+        return;
+    std::fill_n(absorbed_.data(), grid_.count(), Index(0));
+    const Index heads = grid_.batch * grid_.heads;
+    const Index chunks = detail::chunks_in(k.tokens, scratch_of(0).chunk);
+    detail::for_each_unit(threads(k.tokens), heads * chunks, [&](Index thread, Index unit) {
+        const Index b = unit % heads / grid_.heads, h = unit % heads % grid_.heads;
+        const Scratch scratch = scratch_of(thread);
+        const auto chunk = detail::copy_chunk(k, v, b, h, unit / heads, positions, scratch.chunk);
         std::fill_n(scratch.dk, chunk.tile.keys * key_width(), T(0));
         std::fill_n(scratch.dv, chunk.tile.keys * value_width(), T(0));
         for (Index panel = 0; panel < grid_.panels(); ++panel) {
+            wait_for_chunks(grid_.index(b, h, panel), unit / heads);
             absorb_chunk(panel, chunk, scratch);
+            count_chunk(grid_.index(b, h, panel));
             poll();
         }
         add_to(dk, chunk, scratch.dk, key_width(), detail::scales_scores<M> ? scale() : T(1));

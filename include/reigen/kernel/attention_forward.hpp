@@ -5,6 +5,7 @@
 #include <reigen/core/strided.hpp>
 #include <reigen/kernel/attention_decode.hpp>
 #include <reigen/kernel/key_chunks.hpp>
+#include <reigen/kernel/parallel.hpp>
 #include <reigen/kernel/score_rule.hpp>
 
 #include <cmath>
@@ -21,7 +22,8 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 /// Cost        absorb: 2 (d + dv) flops for each query and key of a tile that is not empty, and a copy of each key and
 ///             value; where at most 8 query rows share a key head, one stream through keys and values. No allocation
 /// Order       a row's bits depend on its own query, on the blocks in their order, each cut into tiles of 96 keys, and
-///             on whether more than 8 query rows of the whole sequence share its key head; not on the other rows
+///             on whether more than 8 query rows of the whole sequence share its key head; not on the other rows, nor on
+///             how many threads share the work where it is compiled for OpenMP
 /// Source      Milakov, Gimelshein, "Online normalizer calculation for softmax", arXiv:1805.02867
 template <class S>
 class AttentionState {
@@ -84,6 +86,20 @@ class AttentionState {
         return {scores, mask, chunk, decoded_tile, decoded, cutter.used()};
     }
 
+    /// The memory of one of the threads that share the work.
+    Scratch scratch_of(Index thread) const {
+        return place_scratch(const_cast<T*>(scratch_.data()) + thread * scratch_size());
+    }
+    Index scratch_size() const { return detail::padded_to_lines<T>(place_scratch(nullptr).size); }
+
+    /// How many threads share the work on so many keys, of those that have memory for it. Where few rows are decoded, all
+    /// the time goes into reading keys: as much of it as for many rows.
+    Index threads(Index keys) const {
+        const Index rows = grid_.batch * grid_.heads * std::max(grid_.rows, decodes_ ? detail::decoded_rows : Index(0));
+        const double work = double(rows) * double(keys) * double(head_dim() + value_dim_);
+        return std::min(detail::threads_for<T>(work), scratch_.size() / scratch_size());
+    }
+
     detail::PanelSight<panel_rows> sight(Index panel) const {
         return {mask_, grid_.rows_of(panel), [&](Index i) { return aligned_[rows_.token(panel * panel_rows + i)]; }};
     }
@@ -98,6 +114,28 @@ class AttentionState {
         const detail::PanelState<T> identity = state(index);
         std::fill_n(identity.max, panel_rows, detail::minus_infinity<T>);
         std::fill_n(identity.sum, panel_rows * (1 + value_dim_), T(0));
+    }
+
+    /// Every n-th panel of a head, so that under a mask too each share is as much work as any other.
+    struct Share {
+        Index first_panel, step;
+    };
+
+    /// Each share copies all keys: a head is one where that divides the work evenly, or nearly so.
+    Index shares_of_head(Index threads) const {
+        const Index heads = grid_.batch * grid_.heads;
+        return heads % threads == 0 || heads >= 16 * threads ? 1 : std::min(threads, grid_.panels());
+    }
+
+    void absorb_share(Index b, Index h, HeadsView<const S> k, HeadsView<const S> v, const Runs& positions, Share share,
+                      const Scratch& scratch) {
+        for (Index number = 0; number < detail::chunks_in(k.tokens, scratch.chunk); ++number) {
+            const auto chunk = detail::copy_chunk(k, v, b, h, number, positions, scratch.chunk);
+            for (Index panel = share.first_panel; panel < grid_.panels(); panel += share.step) {
+                absorb_chunk(panel, chunk, scratch);
+                poll();
+            }
+        }
     }
 
     void absorb_chunk(Index panel, const detail::KeyChunk<M>& chunk, const Scratch& scratch) {
@@ -207,7 +245,7 @@ AttentionState<S>::AttentionState(HeadsView<const S> queries, const Runs& positi
             " queries of a sequence of ", sequence_length.value_or(0));
     const MemoryScope scope(MemoryUse::workspace);
     panels_ = Buffer<T>(grid_.count() * panel_size());
-    scratch_ = Buffer<T>(place_scratch(nullptr).size);
+    scratch_ = Buffer<T>(scratch_size() * std::min(detail::thread_count(), std::max<Index>(grid_.count(), 1)));
     aligned_ = Buffer<Index>(queries.tokens);
     detail::align_positions(positions, rule.offset, aligned_.data());
     grid_.for_each([&](Index b, Index h, Index panel) { prepare(b, h, panel); });
@@ -218,18 +256,15 @@ void AttentionState<S>::absorb(HeadsView<const S> k, HeadsView<const S> v, const
     detail::check_keys(k, v, positions, grid_.batch, grid_.heads, head_dim(), value_dim_);
     if (grid_.count() == 0)
         return;
-    const Scratch scratch = place_scratch(scratch_.data());
-    if (decodes_) {
-        for (Index b = 0; b < grid_.batch; ++b)
-            for (Index h = 0; h < grid_.heads; ++h)
-                decode_head(b, h, k, v, detail::RunWalker(positions), scratch);
-        return;
-    }
-    detail::for_each_chunk(k, v, positions, scratch.chunk, [&](const detail::KeyChunk<M>& chunk) {
-        for (Index panel = 0; panel < grid_.panels(); ++panel) {
-            absorb_chunk(panel, chunk, scratch);
-            poll();
-        }
+    const Index threads = this->threads(k.tokens);
+    const Index heads = grid_.batch * grid_.heads;
+    const Index shares = decodes_ ? 1 : shares_of_head(threads);
+    detail::for_each_unit(threads, heads * shares, [&](Index thread, Index unit) {
+        const Index b = unit / shares / grid_.heads, h = unit / shares % grid_.heads;
+        if (decodes_)
+            decode_head(b, h, k, v, detail::RunWalker(positions), scratch_of(thread));
+        else
+            absorb_share(b, h, k, v, positions, {unit % shares, shares}, scratch_of(thread));
     });
 }
 

@@ -13,17 +13,14 @@ struct ThreadGrid {
     Index rows = 1;
     Index cols = 1;
 
-    /// Below these, a part costs more to hand out than it saves: 0.1 ms of multiply-adds at the peak of an AVX-512 core,
-    /// two tiles.
+    /// A part of fewer than two tiles would cost more to hand out than it saves.
     template <class T>
     static ThreadGrid over(const Strided<T>& c, Index depth) {
         constexpr Index width = lanes<Accumulator<T>>;
         constexpr Index part_width = 2 * TileShape::width * width, part_height = 2 * TileShape::height;
-        constexpr double part_work = double(1 << 19) * width;
-        const double work = double(c.rows) * double(c.cols) * double(depth);
-        const Index threads = std::min<Index>(thread_count(), Index(std::min(work / part_work, 1e6)));
+        const Index threads = threads_for<Accumulator<T>>(double(c.rows) * double(c.cols) * double(depth));
         ThreadGrid grid;
-        grid.cols = std::clamp<Index>(c.cols / part_width, 1, std::max<Index>(threads, 1));
+        grid.cols = std::clamp<Index>(c.cols / part_width, 1, threads);
         grid.rows = std::clamp<Index>(c.rows / part_height, 1, std::max<Index>(threads / grid.cols, 1));
         return grid;
     }

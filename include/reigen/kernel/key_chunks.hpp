@@ -139,22 +139,23 @@ struct ChunkMemory {
     }
 };
 
-/// Calls visit(chunk) for all chunks of a block of keys and values.
-///
-/// Cost        copies each key and value once
-template <class S, class M, class Visit>
-void for_each_chunk(HeadsView<const S> k, HeadsView<const S> v, const Runs& positions, const ChunkMemory<M>& memory,
-                    Visit visit) {
-    for (Index b = 0; b < k.batch; ++b)
-        for (Index h = 0; h < k.heads; ++h) {
-            RunWalker walker(positions);
-            for (Index first = 0; first < k.tokens; first += memory.keys) {
-                const Index keys = std::min(memory.keys, k.tokens - first);
-                const RunWalker start = walker;
-                const Interval range = walker.next_range(keys);
-                visit(KeyChunk<M>{b, h, first, memory.copy(k, v, b, h, first, keys), start, range});
-            }
-        }
+/// How many chunks so many keys are.
+template <class M>
+Index chunks_in(Index keys, const ChunkMemory<M>& memory) {
+    return (keys + memory.keys - 1) / memory.keys;
+}
+
+/// A chunk of one head of a block of keys and values, by its number.
+template <class S, class M>
+KeyChunk<M> copy_chunk(HeadsView<const S> k, HeadsView<const S> v, Index b, Index h, Index number,
+                       const Runs& positions, const ChunkMemory<M>& memory) {
+    const Index first = number * memory.keys;
+    const Index keys = std::min(memory.keys, k.tokens - first);
+    RunWalker walker(positions);
+    walker.next_range(first);
+    const RunWalker start = walker;
+    const Interval range = walker.next_range(keys);
+    return {b, h, first, memory.copy(k, v, b, h, first, keys), start, range};
 }
 
 /// Calls visit(first key, tile, seen) for the tiles of a chunk of which a panel sees anything, cut down to the keys

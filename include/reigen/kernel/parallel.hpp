@@ -1,7 +1,10 @@
 #pragma once
 
 #include <reigen/core/memory.hpp>
+#include <reigen/kernel/packet.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <exception>
 #include <mutex>
 
@@ -20,6 +23,14 @@ inline Index thread_count() {
 #else
     return 1;
 #endif
+}
+
+/// Threads over which so many multiply-adds are worth dividing: each then has 0.1 ms of them at the peak of an AVX-512
+/// core.
+template <class T>
+Index threads_for(double multiply_adds) {
+    constexpr double worth = double(1 << 19) * lanes<T>;
+    return std::clamp<Index>(Index(std::min(multiply_adds / worth, 1e6)), 1, std::max<Index>(thread_count(), 1));
 }
 
 /// The first exception of several threads, for the one that waits for them.
@@ -66,6 +77,17 @@ void for_each_part(Index parts, Work work) {
 #endif
     for (Index part = 0; part < parts; ++part)
         work(part);
+}
+
+/// Calls work(part, unit) for unit = 0, ..., units - 1 on as many threads as there are parts: each takes the next unit
+/// when it has done its last. A unit may therefore wait for earlier ones, which somebody has begun.
+template <class Work>
+void for_each_unit(Index parts, Index units, Work work) {
+    std::atomic<Index> next = 0;
+    for_each_part(parts, [&](Index part) {
+        for (Index unit = next++; unit < units; unit = next++)
+            work(part, unit);
+    });
 }
 
 } // namespace detail

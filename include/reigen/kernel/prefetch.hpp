@@ -8,6 +8,13 @@ namespace detail {
 
 inline constexpr Index cache_line = 64; // bytes
 
+/// Elements that fill whole cache lines.
+template <class T>
+constexpr Index padded_to_lines(Index elements) {
+    constexpr Index line = cache_line / Index(sizeof(T));
+    return (elements + line - 1) / line * line;
+}
+
 /// Asks for the cache line that holds an address to be in the second-level cache soon.
 REIGEN_INLINE void prefetch(const void* address) {
     __builtin_prefetch(address, 0, 2);
