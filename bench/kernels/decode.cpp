@@ -1,5 +1,7 @@
 #include "families.hpp"
+#include "peers/torch.hpp"
 #include "support/comparison.hpp"
+#include "support/error.hpp"
 #include "support/type_name.hpp"
 
 #include <reigen/core/random.hpp>
@@ -66,15 +68,55 @@ struct Arrays {
     }
 };
 
+/// The output in double.
+template <class S>
+std::vector<double> exact_output(const Arrays<S>& arrays) {
+    Arrays<double> wide{arrays.of};
+    wide.q.assign(arrays.q.begin(), arrays.q.end());
+    wide.k.assign(arrays.k.begin(), arrays.k.end());
+    wide.v.assign(arrays.v.begin(), arrays.v.end());
+    wide.run();
+    return wide.out;
+}
+
+template <class S>
+double error_of(const std::vector<S>& out, const std::vector<double>& exact) {
+    bench::LargestError error;
+    for (std::size_t i = 0; i < exact.size(); ++i)
+        error.add(double(out[i]), exact[i]);
+    return error.value();
+}
+
+/// PyTorch's scaled_dot_product_attention.
+template <class S>
+peers::torch::Task torch_task(Arrays<S>& arrays) {
+    const auto array = [](const char* name, std::vector<S>& numbers) {
+        return peers::torch::Array{name, numbers.data(), numbers.size() * sizeof(S)};
+    };
+    const Case& of = arrays.of;
+    return {std::string("decode ") + bench::name_of<S> + ' ' + std::to_string(of.keys) + ' ' +
+                std::to_string(of.query_heads) + ' ' + std::to_string(of.key_heads) + ' ' + std::to_string(of.head_dim),
+            {array("q", arrays.q), array("k", arrays.k), array("v", arrays.v)},
+            {array("out", arrays.out)}};
+}
+
+template <class S>
+bench::Row decode_row(Case of) {
+    const auto ours = std::make_shared<Arrays<S>>(Arrays<S>{of});
+    const auto theirs = std::make_shared<Arrays<S>>(*ours);
+    const auto exact = std::make_shared<std::vector<double>>(exact_output(*ours));
+    const auto error = [exact](const auto& arrays) { return [=] { return error_of(arrays->out, *exact); }; };
+    bench::Row row{of.flops(), bench::multiply_add_peak<Accumulator<S>>,
+                   bench::on_this_thread("", [=] { ours->run(); }, error(ours))};
+    row.streamed_bytes = of.numbers() * sizeof(S);
+    if (const auto torch = peers::torch::contender(torch_task(*theirs), error(theirs)))
+        row.peers.push_back(*torch);
+    return row;
+}
+
 template <class S>
 void register_case(Case of) {
-    bench::register_row(std::string("decode/") + bench::name_of<S> + of.sizes(), [=] {
-        const auto arrays = std::make_shared<Arrays<S>>(Arrays<S>{of});
-        bench::Row row{of.flops(), bench::multiply_add_peak<Accumulator<S>>,
-                       bench::on_this_thread("", [=] { arrays->run(); })};
-        row.streamed_bytes = of.numbers() * sizeof(S);
-        return row;
-    });
+    bench::register_row(std::string("decode/") + bench::name_of<S> + of.sizes(), [=] { return decode_row<S>(of); });
 }
 
 } // namespace

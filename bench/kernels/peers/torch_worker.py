@@ -77,6 +77,24 @@ class AttentionForward:
         return {"out": self.out}
 
 
+class Decode:
+    """decode TYPE KEYS QUERY_HEADS KEY_HEADS HEAD_DIM: one query token on many keys. The query heads of a key head are
+    given as rows of it, so that no key is copied for each of them."""
+
+    def __init__(self, folder, dtype, keys, query_heads, key_heads, head_dim):
+        query_heads, key_heads, head_dim = int(query_heads), int(key_heads), int(head_dim)
+        self.q = folder.read("q", dtype, 1, key_heads, query_heads // key_heads, head_dim)
+        self.k, self.v = (folder.read(name, dtype, 1, key_heads, int(keys), head_dim) for name in ("k", "v"))
+        self.out = None
+
+    @torch.no_grad()
+    def run(self):
+        self.out = torch.nn.functional.scaled_dot_product_attention(self.q, self.k, self.v)
+
+    def outputs(self):
+        return {"out": self.out}
+
+
 class AttentionBackward(AttentionForward):
     """attention_backward TYPE TOKENS HEAD_DIM CAUSAL: the gradients of one head, given what its forward pass kept."""
 
@@ -95,7 +113,12 @@ class AttentionBackward(AttentionForward):
         return dict(zip(("dq", "dk", "dv"), self.gradients))
 
 
-TASKS = {"gemm": Gemm, "attention_forward": AttentionForward, "attention_backward": AttentionBackward}
+TASKS = {
+    "gemm": Gemm,
+    "attention_forward": AttentionForward,
+    "attention_backward": AttentionBackward,
+    "decode": Decode,
+}
 
 
 def version():
