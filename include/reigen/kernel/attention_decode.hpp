@@ -29,6 +29,7 @@ struct DecodedRows {
     T* max;     // [count]
     T* sum;     // [count]
     T* out;     // [count][padded(value_dim)]
+    T* added;   // the same of one tile of keys
 
     DecodedRows(MemoryCutter<T>& cutter, Index count_, Index head_dim_, Index value_dim_)
         : count(count_),
@@ -38,10 +39,12 @@ struct DecodedRows {
           weights(cutter.take(count * tile_keys)),
           max(cutter.take(padded<T>(count))),
           sum(cutter.take(padded<T>(count))),
-          out(cutter.take(count * padded<T>(value_dim))) {}
+          out(cutter.take(count * padded<T>(value_dim))),
+          added(cutter.take(count * padded<T>(value_dim))) {}
 
     T* query(Index row) const { return queries + row * padded<T>(head_dim); }
     T* scores(Index row) const { return weights + row * tile_keys; }
+    T* added_to(Index row) const { return added + row * padded<T>(value_dim); }
     T* output(Index row) const { return out + row * padded<T>(value_dim); }
 
     void take_queries(const T* panel) const {
@@ -85,7 +88,8 @@ inline constexpr int decoded_rows_at_once = packet_registers == 32 ? 4 : 2;
 /// Packets of the output that are summed at once: those of one row, or a few of some rows.
 inline constexpr int decoded_outputs = packet_registers == 32 ? 16 : 8;
 
-/// Values between two visits to the outputs, which are then loaded and stored.
+/// Values whose weighted sum is taken from zero and then added to that of their tile, which is added to the outputs: over
+/// 32768 keys a chain through all of them would lose six times as much to rounding.
 inline constexpr Index decoded_values = 32;
 
 // Several query rows leave a core no time to run ahead of them by itself: all lines further on are asked for, evenly and
@@ -268,13 +272,13 @@ void hide_scores(const DecodedRows<T>& rows, Index keys, const T* seen) {
                 rows.scores(row)[k] = minus_infinity<T>;
 }
 
-/// out += P V for some rows and packets of the output, in the order of the keys. `each_key` is called before each.
+/// out += P V for some rows and packets of their outputs, the sum in the order of the keys. `each_key` is called before each.
 template <class T, int Rows, int Packets, class S, class EachKey>
 REIGEN_INLINE void add_values(Index keys, const T* weights, LeftPanel<S> values, Index width, T* out,
                               EachKey each_key) {
     const auto place = [&](int n) REIGEN_INLINE_LAMBDA { return out + n / Packets * width + n % Packets * lanes<T>; };
     Packet<T> sum[Rows * Packets];
-    unrolled<Rows * Packets>([&](auto n) REIGEN_INLINE_LAMBDA { sum[n] = load<T>(place(n)); });
+    unrolled<Rows * Packets>([&](auto n) REIGEN_INLINE_LAMBDA { sum[n] = broadcast<T>(0); });
     for (Index k = 0; k < keys; ++k) {
         each_key(k);
         Packet<T> weight[Rows];
@@ -287,7 +291,8 @@ REIGEN_INLINE void add_values(Index keys, const T* weights, LeftPanel<S> values,
             });
         });
     }
-    unrolled<Rows * Packets>([&](auto n) REIGEN_INLINE_LAMBDA { store<T>(place(n), sum[n]); });
+    unrolled<Rows * Packets>(
+        [&](auto n) REIGEN_INLINE_LAMBDA { store<T>(place(n), Eigen::internal::padd(load<T>(place(n)), sum[n])); });
 }
 
 /// The same for all packets from feature c on, most of them first.
@@ -302,32 +307,58 @@ REIGEN_INLINE void add_values_of_rows(Index keys, const T* weights, LeftPanel<S>
             add_values_of_rows<T, Rows, Packets / 2>(keys, weights, values, width, out, each_key, c);
 }
 
-/// out += P V; `end` values lie there in all.
+/// P V of a tile; `end` values lie there in all.
 template <class T, class S>
-void gather_values(const DecodedRows<T>& rows, LeftPanel<S> values, Index count, Index end) {
+void multiply_values(const DecodedRows<T>& rows, LeftPanel<S> values, Index count, Index end) {
     const Index width = padded<T>(rows.value_dim);
-    if (rows.count == 1)
-        return add_values_of_rows<T, 1>(count, rows.scores(0), values, width, rows.output(0),
-                                        [&](Index k) REIGEN_INLINE_LAMBDA { prefetch_start(values, k, end, width); });
     const Index steps_of_key = std::max<Index>(1, rows.count * packets_for<T>(width) / decoded_outputs);
     for (Index first = 0; first < count; first += decoded_values) {
         const Index here = std::min(decoded_values, count - first);
+        if (rows.count == 1) {
+            const auto start_next = [&](Index k)
+                                        REIGEN_INLINE_LAMBDA { prefetch_start(values, first + k, end, width); };
+            add_values_of_rows<T, 1>(here, rows.scores(0) + first, values.from_row(first), width, rows.added_to(0),
+                                     start_next);
+            continue;
+        }
         auto prefetch = prefetch_ahead(values, first, here, end, width, here * steps_of_key);
         for_each_rows<decoded_rows_at_once>(rows.count, [&](Index row, auto some) REIGEN_INLINE_LAMBDA {
-            add_values_of_rows<T, some>(here, rows.scores(row) + first, values.from_row(first), width, rows.output(row),
-                                        [&](Index) REIGEN_INLINE_LAMBDA { prefetch.step(); });
+            add_values_of_rows<T, some>(here, rows.scores(row) + first, values.from_row(first), width,
+                                        rows.added_to(row), [&](Index) REIGEN_INLINE_LAMBDA { prefetch.step(); });
         });
     }
 }
 
 /// The same, leaving out what is not seen instead of multiplying it by 0: a NaN there does not spread.
 template <class T, class S>
-void gather_seen_values(const DecodedRows<T>& rows, LeftPanel<S> values, Index count, const T* seen) {
-    for (Index row = 0; row < rows.count; ++row)
-        for (Index k = 0; k < count; ++k)
+void multiply_seen_values(const DecodedRows<T>& rows, LeftPanel<S> values, Index count, const T* seen) {
+    const auto sum_of_seen = [&](Index row, Index c, Index first, Index end) {
+        Packet<T> sum = broadcast<T>(0);
+        for (Index k = first; k < end; ++k)
             if (seen[k * panel_rows<T> + row] != T(0))
-                add_values_of_rows<T, 1>(1, rows.scores(row) + k, values.from_row(k), padded<T>(rows.value_dim),
-                                         rows.output(row), [](Index) REIGEN_INLINE_LAMBDA {});
+                sum = multiply_add<T>(broadcast<T>(rows.scores(row)[k]), load<T>(values.from_row(k).data + c), sum);
+        return sum;
+    };
+    for (Index row = 0; row < rows.count; ++row)
+        for (Index c = 0; c < rows.value_dim; c += lanes<T>)
+            for (Index first = 0; first < count; first += decoded_values) {
+                T* const out = rows.added_to(row) + c;
+                const Packet<T> sum = sum_of_seen(row, c, first, std::min(first + decoded_values, count));
+                store<T>(out, Eigen::internal::padd(load<T>(out), sum));
+            }
+}
+
+/// out += P V; `seen` is null where no value can spread a NaN.
+template <class T, class S>
+void gather_values(const DecodedRows<T>& rows, LeftPanel<S> values, Index count, Index end, const T* seen) {
+    const Index size = rows.count * padded<T>(rows.value_dim);
+    std::fill_n(rows.added, size, T(0));
+    if (seen == nullptr)
+        multiply_values(rows, values, count, end);
+    else
+        multiply_seen_values(rows, values, count, seen);
+    for (Index c = 0; c < size; c += lanes<T>)
+        store<T>(rows.out + c, Eigen::internal::padd(load<T>(rows.out + c), load<T>(rows.added + c)));
 }
 
 /// Rows of the keys of a tile and of their values, for decoding.
@@ -348,10 +379,8 @@ void decode_tile(const DecodedRows<T>& rows, const DecodedTile<S>& tile, Index e
     if (seen != nullptr)
         hide_scores(rows, tile.keys, seen);
     weigh_rows(rows, tile.keys);
-    if (seen == nullptr || all_finite(tile.keys, rows.value_dim, tile.v.data, tile.v.row))
-        gather_values(rows, tile.v, tile.keys, end);
-    else
-        gather_seen_values(rows, tile.v, tile.keys, seen);
+    const bool spreads_nothing = seen == nullptr || all_finite(tile.keys, rows.value_dim, tile.v.data, tile.v.row);
+    gather_values(rows, tile.v, tile.keys, end, spreads_nothing ? nullptr : seen);
 }
 
 } // namespace detail

@@ -4,7 +4,6 @@
 #include <reigen/core/strided.hpp>
 #include <reigen/layout/shard_spec.hpp>
 
-#include <concepts>
 #include <type_traits>
 #include <utility>
 
@@ -183,8 +182,11 @@ class Sharded : public detail::Placed<Where> {
 };
 
 namespace detail {
+template <Placement Where>
+void takes_placed(const Placed<Where>&);
+
 template <class X>
-concept IsPlaced = std::derived_from<std::remove_cvref_t<X>, Placed<std::remove_cvref_t<X>::placement>>;
+concept IsPlaced = requires(const X& x) { takes_placed(x); };
 } // namespace detail
 
 /// A `Sharded` or a `ShardedView`.
