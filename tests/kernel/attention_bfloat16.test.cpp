@@ -142,7 +142,7 @@ TEST(attention_bfloat16, forward_is_that_of_float_rounded) {
             const Result<bfloat16> got = attend(p, q, blocks);
             const Result<float> want = attend(p, widened(q), widened(blocks));
             const std::string what = shape.text() + ", " + to_string(mask);
-            if (exact || q.tokens * q.heads / p.k.heads <= reigen::detail::decoded_rows) {
+            if (exact || q.tokens * q.heads / p.k.heads <= reigen::detail::decoded_rows<float>) {
                 expect_same(got.out, want.out, what);
                 EXPECT_EQ(got.lse, want.lse) << what;
                 continue;

@@ -63,21 +63,22 @@ TYPED_TEST(attention_decode, merged_states_equal_the_reference) {
 
 TYPED_TEST(attention_decode, rows_have_the_same_bits_alone_and_among_others) {
     for (const Mask& mask : masks()) {
-        const ReferenceProblem p = problem({1, 4, 331, 4, 2, 24, 24}, mask);
+        const ReferenceProblem p = problem({1, 3, 331, 4, 2, 24, 24}, mask);
         const std::vector<Runs> blocks = {Runs::range(0, 170), Runs::range(170, 161)};
-        const Output<TypeParam> all = forward<TypeParam>(p, Runs::range(0, 4), blocks);
-        for (Index query = 0; query < 4; ++query)
+        const Output<TypeParam> all = forward<TypeParam>(p, Runs::range(0, 3), blocks);
+        for (Index query = 0; query < 3; ++query)
             EXPECT_TRUE(same_rows(forward<TypeParam>(p, Runs::range(query, 1), blocks), all, query))
                 << query << ' ' << to_string(mask);
     }
 }
 
 TYPED_TEST(attention_decode, a_row_has_the_same_bits_among_any_number_of_others) {
-    const ReferenceProblem p = problem({1, 8, 203, 1, 1, 48, 80}, Mask::everything());
+    constexpr Index most = reigen::detail::decoded_rows<TypeParam>;
+    const ReferenceProblem p = problem({1, most, 203, 1, 1, 48, 80}, Mask::everything());
     const std::vector<Runs> blocks = {Runs::range(0, 203)};
-    const Output<TypeParam> all = forward<TypeParam>(p, Runs::range(0, 8), blocks);
-    for (Index rows = 1; rows < 8; ++rows)
-        EXPECT_TRUE(same_rows(forward<TypeParam>(p, Runs::range(8 - rows, rows), blocks), all, 8 - rows)) << rows;
+    const Output<TypeParam> all = forward<TypeParam>(p, Runs::range(0, most), blocks);
+    for (Index rows = 1; rows < most; ++rows)
+        EXPECT_TRUE(same_rows(forward<TypeParam>(p, Runs::range(most - rows, rows), blocks), all, most - rows)) << rows;
 }
 
 TYPED_TEST(attention_decode, what_stands_at_masked_keys_does_not_leak) {

@@ -16,8 +16,10 @@ namespace detail {
 // values from memory. Features are in the lanes, so that both are read by whole packets where they lie; with queries in
 // the lanes most lanes would be idle.
 
-/// The most query rows of a key head that are decoded. More of them fill enough lanes of a panel.
-inline constexpr Index decoded_rows = 8;
+/// The most query rows of a key head that are decoded: those of one panel, which has fewer than 8 where packets are
+/// short. More of them fill enough lanes of a panel.
+template <class T>
+inline constexpr Index decoded_rows = std::min<Index>(8, panel_rows<T>);
 
 /// The queries of a panel with few rows and what they have absorbed, row by row, filled up with zeros to whole packets.
 template <class T>
@@ -240,7 +242,7 @@ T weigh_row(T* scores, Index keys, T base) {
 template <class T>
 void weigh_rows(const DecodedRows<T>& rows, Index keys) {
     using Eigen::internal::psub;
-    constexpr Index most_rows = padded<T>(decoded_rows);
+    constexpr Index most_rows = padded<T>(decoded_rows<T>);
     alignas(64) T largest[most_rows] = {}, base[most_rows], decay[most_rows], sum[most_rows] = {};
     for (Index row = 0; row < rows.count; ++row)
         largest[row] = largest_score(rows.scores(row), keys, rows.max[row]);

@@ -95,7 +95,8 @@ class AttentionState {
     /// How many threads share the work on so many keys, of those that have memory for it. Where few rows are decoded, all
     /// the time goes into reading keys: as much of it as for many rows.
     Index threads(Index keys) const {
-        const Index rows = grid_.batch * grid_.heads * std::max(grid_.rows, decodes_ ? detail::decoded_rows : Index(0));
+        const Index rows =
+            grid_.batch * grid_.heads * std::max(grid_.rows, decodes_ ? detail::decoded_rows<T> : Index(0));
         const double work = double(rows) * double(keys) * double(head_dim() + value_dim_);
         return std::min(detail::threads_for<T>(work), scratch_.size() / scratch_size());
     }
@@ -235,7 +236,7 @@ AttentionState<S>::AttentionState(HeadsView<const S> queries, const Runs& positi
                                   const ScoreRule& rule, std::optional<Index> sequence_length)
     : rows_(detail::share_rows(queries, key_heads)),
       grid_{queries.batch, key_heads, rows_.count()},
-      decodes_(sequence_length.value_or(queries.tokens) * rows_.group <= detail::decoded_rows),
+      decodes_(sequence_length.value_or(queries.tokens) * rows_.group <= detail::decoded_rows<T>),
       value_dim_(value_dim),
       scale_(T(rule.scale_for_base_two())),
       mask_(rule.mask) {
