@@ -98,6 +98,7 @@ std::string read_file(const std::string& path) {
         if (file)
             return bytes;
     } catch (const std::ios_base::failure&) { // of a file that can be opened and not be read
+        throw UsageError("cannot read " + path + reason());
     }
     throw UsageError("cannot read " + path + reason());
 }

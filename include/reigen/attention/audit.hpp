@@ -131,9 +131,9 @@ AuditReport audit_attention(const Q& q, const K& k, const V& v, const Out& out, 
     static_assert(Q::placement == K::placement && Q::placement == V::placement && Q::placement == placement_of<Out> &&
                       Q::placement == placement_of<Lse>,
                   "reigen: all arguments of the attention's audit need the placement of the queries");
-    const detail::ConstHeads<Q> queries = q;
-    const detail::ConstHeads<K> keys = k;
-    const detail::ConstHeads<V> values = v;
+    const detail::ConstHeads<Q>& queries = q;
+    const detail::ConstHeads<K>& keys = k;
+    const detail::ConstHeads<V>& values = v;
     detail::check_attention("audit_attention", queries, keys, values, options);
     detail::check_over_queries("audit_attention", "out", out.spec(), queries, values.head_dim());
     detail::check_over_queries("audit_attention", "lse", lse.spec(), queries, 1);
