@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Measures the kernels against what the processor can do and against other libraries, on one core. Installs what is
-# missing and builds first.
+# Measures the kernels. Installs what is missing and builds first. The programs' own options, and what their columns mean:
+# build/bench/kernels --help, build/bench/threads --help.
 #
-#   bench/run.sh kernels [OPTION OF kernels]...
+#   bench/run.sh kernels [OPTION OF kernels]...    against what one core can do, and against other libraries on one
+#   bench/run.sh threads [OPTION OF threads]...    on several of OpenMP's threads, each on a core, against one
 #
-# Prints a table and writes build/bench/kernels.json and build/bench/kernels.png. The program's own options, and what
-# its columns mean: build/bench/kernels --help
+# kernels prints a table and writes build/bench/kernels.json and build/bench/kernels.png.
 #
 # OpenBLAS comes from the distribution; oneDNN, PyTorch and matplotlib come from PyPI into an environment of their own in
 # the user's cache, which stays there. PyTorch takes 6 GB, most of it for CUDA, which is loaded but not used. What cannot
@@ -53,7 +53,15 @@ run_kernels() {
     fi
 }
 
+run_threads() {
+    install_for library bench
+    configure -DREIGEN_BUILD_BENCH=ON
+    cmake --build "$build" --target bench_threads
+    OMP_PROC_BIND=true OMP_PLACES=cores "$build/bench/threads" "$@"
+}
+
 case ${1:-} in
     kernels) shift && run_kernels "$@" ;;
-    *) fail "want the name of a benchmark: kernels" ;;
+    threads) shift && run_threads "$@" ;;
+    *) fail "want the name of a benchmark: kernels or threads" ;;
 esac

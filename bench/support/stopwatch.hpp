@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <ctime>
 
 namespace bench {
@@ -18,6 +19,14 @@ double seconds_of(Work&& work) {
     const double start = thread_seconds();
     work();
     return thread_seconds() - start;
+}
+
+/// Time on the wall that one call takes, for work on several threads.
+template <class Work>
+double wall_seconds_of(Work&& work) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 } // namespace bench

@@ -39,8 +39,8 @@ struct GemmBlocking {
     /// A left factor above this many bytes is fetched ahead. In turns with not doing so in one process: 3% faster at
     /// 2048^3, and at 1024^3 where it is packed from its columns; 2% slower at 512^3; no difference seen between.
     static constexpr Index near_bytes = Index(1) << 20;
-    /// A right factor within this many bytes of memory is read where it lies, if that is in whole packets. On a Zen 4 core: 1.1 times
-    /// as fast as packing it at 32x128x128, 1.025 at 128^3, 1.02 at 256^3, 0.985 at 1024x64x1024.
+    /// A right factor within this many bytes of memory is read where it lies, if that is in whole packets. On a Zen 4
+    /// core: 1.1 times as fast as packing it at 32x128x128, 1.025 at 128^3, 1.02 at 256^3, 0.985 at 1024x64x1024.
     static constexpr Index small_bytes = Index(1) << 18;
 
     /// The size of equal parts, in whole units, that are at most `largest`.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <reigen/kernel/multiplicand.hpp>
+#include <reigen/kernel/multiplicand_packet.hpp>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
