@@ -37,14 +37,14 @@ struct TileShape {
     }
 };
 
-/// C = alpha A B + beta C on a tile, over some k-blocks.
-template <class M>
+/// C = alpha A B + beta C on a tile, over some k-blocks. B may be stored in a narrower type.
+template <class M, class Stored = M>
 struct TileUpdate {
     using T = SumOf<M>;
 
     Index depth; // in multiplicands
     LeftPanel<M> a;
-    RightPanel<M> b;
+    RightPanel<Stored> b;
     T alpha;
     T beta;
     Strided<T> c; // of the tile; its last packet may have fewer columns than lanes
@@ -149,22 +149,28 @@ class RunningTile {
     alignas(cache_line) T copy_[Height * row];
 };
 
+/// The update, k-block after k-block; each_step is called with the place in B before every k.
+template <int Height, int Width, class M, class Stored, class EachStep = NoAction>
+REIGEN_INLINE void update_by_blocks(const TileUpdate<M, Stored>& job, EachStep each_step = {}) {
+    using T = SumOf<M>;
+    constexpr Index block = gemm_k_block<T>;
+    RunningTile<T, Height, Width> running(job.beta, job.c);
+    for (Index k = 0; k < job.depth; k += block) {
+        const Index depth = std::min(block, job.depth - k);
+        running.add(multiply_tile<M, Height, Width>(depth, job.a.from_step(k), job.b.from_step(k), each_step),
+                    job.alpha, k + depth == job.depth);
+    }
+}
+
 /// C is fetched while its sums are computed: 2% faster at 2048^3 and 2048x256x1024, no difference seen up to 1024^3.
 template <class M, int Height, int Width>
 void update_tile(const TileUpdate<M>& job) {
-    using T = SumOf<M>;
-    constexpr Index block = gemm_k_block<T>;
-    const Strided<T> c = job.c;
-    if (c.col_stride == 1)
+    constexpr Index width = lanes<SumOf<M>>;
+    if (job.c.col_stride == 1)
         for (Index i = 0; i < Height; ++i)
             for (Index p = 0; p < Width; ++p)
-                prefetch_to_write(&c(i, p * lanes<T>));
-    RunningTile<T, Height, Width> running(job.beta, c);
-    for (Index k = 0; k < job.depth; k += block) {
-        const Index depth = std::min(block, job.depth - k);
-        running.add(multiply_tile<M, Height, Width>(depth, job.a.from_step(k), job.b.from_step(k)), job.alpha,
-                    k + depth == job.depth);
-    }
+                prefetch_to_write(&job.c(i, p * width));
+    update_by_blocks<Height, Width>(job);
 }
 
 /// update_tile for every shape up to the largest: kernel(height, width).
