@@ -2,6 +2,8 @@
 
 #include <reigen/core/instruction_set.hpp>
 
+#include <initializer_list>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -43,19 +45,52 @@ struct CommunicationError : Error {
     using Error::Error;
 };
 
+namespace detail {
+
+/// Something that `std::ostream` prints, without its type: a message is then written by the same code whatever its parts
+/// are. Compiled for every list of types anew, messages were a tenth of the code of a user's file.
+class MessagePart {
+  public:
+    MessagePart(const char* text)
+        : part_(text), print_([](std::ostream& out, const void* part) { out << static_cast<const char*>(part); }) {}
+
+    template <class Part>
+    MessagePart(const Part& part)
+        : part_(std::addressof(part)),
+          print_([](std::ostream& out, const void* at) { out << *static_cast<const Part*>(at); }) {}
+
+    void print(std::ostream& out) const { print_(out, part_); }
+
+  private:
+    const void* part_;
+    void (*print_)(std::ostream&, const void*);
+};
+
+inline std::string joined(std::initializer_list<MessagePart> parts) {
+    std::ostringstream out;
+    for (const MessagePart& part : parts)
+        part.print(out);
+    return out.str();
+}
+
+template <class Exception>
+[[noreturn, gnu::noinline, gnu::cold]] void raise(std::initializer_list<MessagePart> parts) {
+    throw Exception(joined(parts));
+}
+
+} // namespace detail
+
 /// The parts written one after the other, as `std::ostream` prints them.
 template <class... Parts>
 std::string concat(const Parts&... parts) {
-    std::ostringstream out;
-    (out << ... << parts);
-    return out.str();
+    return detail::joined({detail::MessagePart(parts)...});
 }
 
 /// Throws `Exception` with the concatenated parts unless the condition holds; costs one branch when it does.
 template <class Exception = ArgumentError, class... Parts>
 void require(bool condition, const Parts&... parts) {
     if (!condition) [[unlikely]]
-        throw Exception(concat(parts...));
+        detail::raise<Exception>({detail::MessagePart(parts)...});
 }
 
 /// "4x12": how every message writes a shape.

@@ -297,7 +297,8 @@ REIGEN_INLINE void add_values(Index keys, const T* weights, LeftPanel<S> values,
         [&](auto n) REIGEN_INLINE_LAMBDA { store<T>(place(n), Eigen::internal::padd(load<T>(place(n)), sum[n])); });
 }
 
-/// The same for all packets from feature c on, most of them first.
+/// The same for all packets from feature c on: most of them first, then four, then one. With every power of two between
+/// them a user's file took 0.5 s longer to compile.
 template <class T, int Rows, int Packets = decoded_outputs / Rows, class S, class EachKey>
 REIGEN_INLINE void add_values_of_rows(Index keys, const T* weights, LeftPanel<S> values, Index width, T* out,
                                       EachKey each_key, Index c = 0) {
@@ -306,7 +307,7 @@ REIGEN_INLINE void add_values_of_rows(Index keys, const T* weights, LeftPanel<S>
                                      each_key);
     if constexpr (Packets > 1)
         if (c < width)
-            add_values_of_rows<T, Rows, Packets / 2>(keys, weights, values, width, out, each_key, c);
+            add_values_of_rows<T, Rows, (Packets > 4 ? 4 : 1)>(keys, weights, values, width, out, each_key, c);
 }
 
 /// P V of a tile; `end` values lie there in all.

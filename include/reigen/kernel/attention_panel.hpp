@@ -34,6 +34,12 @@ inline constexpr int strip_height = packet_registers == 32 ? (Width == 4 ? 6 : 8
                                                               : Width == 2 ? 6
                                                                            : 8);
 
+/// The strip for rows that are too few for one of this height. Few tiles have such rows, and every height is code: a
+/// file takes longer to compile with strips of four between those of eight and of two.
+constexpr int lower_strip(int height) {
+    return height == 8 ? 2 : height / 2;
+}
+
 /// Calls finish(first row, tile) for every strip of rows of left * right, tallest strips first.
 template <class M, int Width, int Height = strip_height<Width>, class Finish>
 REIGEN_INLINE void multiply_strips(Index rows, Index depth, LeftPanel<M> left, RightPanel<M> right, Finish finish,
@@ -42,7 +48,7 @@ REIGEN_INLINE void multiply_strips(Index rows, Index depth, LeftPanel<M> left, R
         finish(first, multiply_tile<M, Height, Width>(depth, left.from_row(first), right));
     if constexpr (Height > 1)
         if (first < rows)
-            multiply_strips<M, Width, Height / 2>(rows, depth, left, right, finish, first);
+            multiply_strips<M, Width, lower_strip(Height)>(rows, depth, left, right, finish, first);
 }
 
 /// The query rows that share a key head: row i is token i / group in query head h * group + i % group.

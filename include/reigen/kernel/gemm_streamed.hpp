@@ -52,7 +52,7 @@ template <int Height, int Width, class M, class Stored>
 REIGEN_INLINE void update_streams(TileUpdate<M, Stored> job) {
     constexpr Index ahead = 2048 / Index(sizeof(Stored));
     job.a = {job.a.data, 1, Height}; // as it is; constants here, they leave registers to the panels
-    update_by_blocks<Height, Width>(job, [panel = job.b.packet](const Stored* row) REIGEN_INLINE_LAMBDA {
+    update_by_blocks<Height, Width, (Width > 1)>(job, [panel = job.b.packet](const Stored* row) REIGEN_INLINE_LAMBDA {
         unrolled<Width>([&](auto p) REIGEN_INLINE_LAMBDA { prefetch(row + p * panel + ahead); });
     });
 }

@@ -149,12 +149,32 @@ class RunningTile {
     alignas(cache_line) T copy_[Height * row];
 };
 
-/// The update, k-block after k-block; each_step is called with the place in B before every k.
-template <int Height, int Width, class M, class Stored, class EachStep = NoAction>
+/// The same, but C is read and written with every block, by way of memory.
+template <class T, int Height, int Width>
+class VisitedTile {
+  public:
+    VisitedTile(T beta, Strided<T> c) : beta_(beta), c_(c) {}
+
+    REIGEN_INLINE void add(Tile<T, Height, Width> tile, T alpha, bool) {
+        alignas(cache_line) T sums[Height * Width * lanes<T>];
+        unrolled<Height * Width>([&](auto n) REIGEN_INLINE_LAMBDA { store<T>(sums + n * lanes<T>, tile.sum[n]); });
+        update_from_memory(sums, Width, alpha, std::exchange(beta_, T(1)), c_);
+    }
+
+  private:
+    T beta_;
+    Strided<T> c_;
+};
+
+/// The update, k-block after k-block; each_step is called with the place in B before every k. Between them a tile may stay
+/// in the first-level cache, for which it needs code of its own: a user's file would take 1.3 times as long to compile if
+/// all shapes had it.
+template <int Height, int Width, bool Stays, class M, class Stored, class EachStep = NoAction>
 REIGEN_INLINE void update_by_blocks(const TileUpdate<M, Stored>& job, EachStep each_step = {}) {
     using T = SumOf<M>;
     constexpr Index block = gemm_k_block<T>;
-    RunningTile<T, Height, Width> running(job.beta, job.c);
+    [[maybe_unused]] std::conditional_t<Stays, RunningTile<T, Height, Width>, VisitedTile<T, Height, Width>> running(
+        job.beta, job.c);
     for (Index k = 0; k < job.depth; k += block) {
         const Index depth = std::min(block, job.depth - k);
         running.add(multiply_tile<M, Height, Width>(depth, job.a.from_step(k), job.b.from_step(k), each_step),
@@ -170,7 +190,7 @@ void update_tile(const TileUpdate<M>& job) {
         for (Index i = 0; i < Height; ++i)
             for (Index p = 0; p < Width; ++p)
                 prefetch_to_write(&job.c(i, p * width));
-    update_by_blocks<Height, Width>(job);
+    update_by_blocks<Height, Width, Height == TileShape::height && Width == TileShape::width>(job);
 }
 
 /// update_tile for every shape up to the largest: kernel(height, width).
