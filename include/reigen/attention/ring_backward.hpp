@@ -91,8 +91,8 @@ void differentiate(const AttentionArguments<S, Where>& arguments, const Attentio
 /// Throws      ShapeError, ArgumentError on every rank before any message
 /// Order       own queries first, then the ranks in the order in which the block passes them; the same bits in
 ///             every run
-template <detail::HeadsLike Q, detail::HeadsLike K, detail::HeadsLike V, ShardedLike Out, ShardedLike Lse,
-          ShardedLike DOut>
+template <detail::HeadsLike Q, detail::HeadsLike K, detail::HeadsLike V, detail::ShardedOrHeads Out,
+          detail::ShardedOrHeads Lse, detail::ShardedOrHeads DOut>
 void ring_attention_backward(
     const Q& q, const K& k, const V& v, const Out& out, const Lse& lse, const DOut& dout,
     const Heads<typename Q::Scalar, Q::placement>& dq, const Heads<typename Q::Scalar, Q::placement>& dk,

@@ -20,6 +20,10 @@ template <class X>
 concept HeadsLike = std::is_same_v<X, Heads<typename X::Scalar, X::placement>> ||
                     std::is_same_v<X, Heads<const typename X::Scalar, X::placement>>;
 
+/// What a function takes that tells its caller, in a sentence, which of the two it wants.
+template <class X>
+concept ShardedOrHeads = ShardedLike<X> || HeadsLike<X>;
+
 template <HeadsLike X>
 using ConstHeads = Heads<const typename X::Scalar, X::placement>;
 
