@@ -31,7 +31,7 @@ void measure(const ThreadsCase& work, const Settings& settings) {
         together.push_back(seconds_on(settings.threads, work));
         ratios.push_back(alone.back() / together.back());
     }
-    std::printf("%-48s  %8.1f  %9.1f  %8.2f\n", work.name.c_str(), work.flops / bench::median(alone) * 1e-9,
+    std::printf("%-58s  %8.1f  %9.1f  %8.2f\n", work.name.c_str(), work.flops / bench::median(alone) * 1e-9,
                 work.flops / bench::median(together) * 1e-9, bench::median(ratios));
     std::fflush(stdout);
 }
@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
         std::cerr << "threads: " << error.what() << '\n';
         return 2;
     }
-    std::printf("%-48s  %8s  %9s  %8s\n", "GFLOP/s", "1 thread",
+    std::printf("%-58s  %8s  %9s  %8s\n", "GFLOP/s", "1 thread",
                 (std::to_string(settings.threads) + " threads").c_str(), "speed-up");
     for (const auto& make : threads_cases())
         measure(make(), settings);
