@@ -3,7 +3,6 @@
 #include <reigen/core/instruction_set.hpp>
 
 #include <initializer_list>
-#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -56,7 +55,7 @@ class MessagePart {
 
     template <class Part>
     MessagePart(const Part& part)
-        : part_(std::addressof(part)),
+        : part_(&part),
           print_([](std::ostream& out, const void* at) { out << *static_cast<const Part*>(at); }) {}
 
     void print(std::ostream& out) const { print_(out, part_); }
