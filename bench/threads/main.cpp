@@ -1,3 +1,4 @@
+#include "support/command_line.hpp"
 #include "support/median.hpp"
 #include "support/stopwatch.hpp"
 #include "threads/cases.hpp"
@@ -7,7 +8,6 @@
 #include <omp.h>
 
 #include <cstdio>
-#include <iostream>
 #include <vector>
 
 namespace {
@@ -50,15 +50,8 @@ int main(int argc, char** argv) {
     app.add_option("--rounds", settings.rounds, "Of both in turn; the medians are printed")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        std::cout << app.help() << std::flush;
-        return 0;
-    } catch (const CLI::ParseError& error) {
-        std::cerr << "threads: " << error.what() << '\n';
-        return 2;
-    }
+    if (const auto code = bench::exit_code_of_parsing(app, argc, argv))
+        return *code;
     std::printf("%-58s  %8s  %9s  %8s\n", "GFLOP/s", "1 thread",
                 (std::to_string(settings.threads) + " threads").c_str(), "speed-up");
     for (const auto& make : threads_cases())
