@@ -31,12 +31,6 @@ RightPanel<M> panel_factor(const M* panel) {
 template <class M>
 inline constexpr bool scales_scores = k_in<M> > 1;
 
-/// A [rows, depth] factor read as [depth, rows].
-template <class T>
-LeftPanel<T> transposed(LeftPanel<T> panel) {
-    return {panel.data, panel.step, panel.row};
-}
-
 /// Keys or values of a tile, as factors of the two kinds of products they enter. Numbers lie there once, rows of features;
 /// pairs in two ways, of which a pass may have only the one it needs.
 template <class M>

