@@ -64,13 +64,9 @@ class CheckedCollective final : public Started {
     bool advance() override {
         if (stage_ != Stage::operation)
             compare_calls();
-        if (stage_ != Stage::operation)
+        if (stage_ != Stage::operation || !(begun_ || begin_in_order()))
             return false;
-        if (operation_.call == Call::agree)
-            return true;
-        if (!started_)
-            started_ = backend_.start_collective(operation_);
-        return started_->advance();
+        return !started_ || started_->advance();
     }
 
     bool revoke() noexcept override {
@@ -110,6 +106,17 @@ class CheckedCollective final : public Started {
         } catch (const PeerError& error) {
             throw PeerError(concat(claim_, ": ", error.what()));
         }
+    }
+
+    /// What is below sees the collectives in the order in which they were called, as it would without comparisons.
+    bool begin_in_order() {
+        if (group_.started != number_)
+            return false;
+        begun_ = true;
+        ++group_.started;
+        if (operation_.call != Call::agree)
+            started_ = backend_.start_collective(operation_);
+        return true;
     }
 
     bool difference_before_this_ends() const { return group_.difference && group_.difference->collective <= number_; }
@@ -178,6 +185,7 @@ class CheckedCollective final : public Started {
     std::optional<RollCallRound> known_; // what the ranks do not call alike
     Clock::time_point found_;
     Stage stage_ = Stage::claims;
+    bool begun_ = false;
     std::unique_ptr<Started> started_;
 };
 

@@ -18,7 +18,7 @@ using reigen::TraceStep;
 TEST(trace_ends, what_finds_no_room_is_counted_and_told_of) {
     on_world(2, [](const Communicator& ranks) {
         const auto start = reigen::detail::Clock::now();
-        const Trace trace(ranks, {.events = 40});
+        const Trace trace(messages_alone(ranks), {.events = 40});
         std::vector<float> values(4);
         for (int k = 0; k < 100; ++k)
             trace.world().all_reduce(values);
@@ -43,7 +43,7 @@ TEST(trace_ends, what_finds_no_room_is_counted_and_told_of) {
 
 TEST(trace_ends, without_room_everything_is_still_counted) {
     on_world(2, [](const Communicator& ranks) {
-        const Trace trace(ranks, {.events = 0});
+        const Trace trace(messages_alone(ranks), {.events = 0});
         trace.world().barrier();
         const auto summary = trace.summary();
         EXPECT_EQ(cost(summary, "barrier", "world", ranks.rank()).messages, 1);

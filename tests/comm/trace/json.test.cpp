@@ -1,6 +1,5 @@
-#include "comm/values.hpp"
+#include "comm/trace/support.hpp"
 
-#include <reigen/comm/trace.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -153,7 +152,7 @@ TEST(trace_json, slices_sum_up_to_the_summary) {
 
 TEST(trace_json, messages_of_a_collective_lie_within_it) {
     on_every_world([](const Communicator& ranks) {
-        const Trace trace(ranks);
+        const Trace trace(trace_cases::messages_alone(ranks));
         run_steps(trace.world(), 3);
         const json all = written(trace);
         if (ranks.rank() != 0)

@@ -2,6 +2,7 @@
 
 #include "comm/values.hpp"
 
+#include <reigen/comm/faulty.hpp>
 #include <reigen/comm/trace.hpp>
 
 #include <chrono>
@@ -15,6 +16,11 @@ using reigen::TraceSummary;
 
 inline void sleep_ms(int milliseconds) {
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+}
+
+/// The same ranks, whose collectives are made of messages.
+inline reigen::Communicator messages_alone(const reigen::Communicator& ranks) {
+    return faulty(ranks, {});
 }
 
 /// What a rank did in one row; nothing where there is no such row.

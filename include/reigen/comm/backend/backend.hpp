@@ -90,7 +90,15 @@ class Backend {
 
     virtual Traffic traffic() const { return traffic_; }
 
+    /// Counts what a collective sends that this backend carries without messages, and tells whoever wanted to see those.
+    inline void account(const Operation& operation, Traffic sent);
+
+    /// A collective below has sent so much without messages: for wrappers that account for them.
+    virtual void take_note(Traffic sent) { static_cast<void>(sent); }
+
   private:
+    inline void count(Traffic sent);
+
     Traffic traffic_;
 };
 
@@ -105,11 +113,19 @@ inline Traffic traffic_of_rank() {
 
 inline std::unique_ptr<Message> Backend::message(const Operation& operation) {
     if (operation.call == Call::send)
-        for (Traffic* const traffic : {&traffic_, &detail::thread_traffic}) {
-            ++traffic->messages;
-            traffic->bytes += operation.in_size * size_of(operation.type);
-        }
+        count({1, operation.in_size * size_of(operation.type)});
     return start_message(operation);
+}
+
+inline void Backend::account(const Operation& operation, Traffic sent) {
+    count(sent);
+    if (operation.messages != nullptr)
+        operation.messages->take_note(sent);
+}
+
+inline void Backend::count(Traffic sent) {
+    traffic_ = traffic_ + sent;
+    detail::thread_traffic = detail::thread_traffic + sent;
 }
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

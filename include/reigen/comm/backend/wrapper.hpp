@@ -38,6 +38,8 @@ class Wrapper : public Backend {
 
     Traffic traffic() const override { return Backend::traffic() + inner_->traffic(); }
 
+    void take_note(Traffic sent) override { inner_->take_note(sent); }
+
   protected:
     Backend& inner() const { return *inner_; }
 

@@ -144,6 +144,10 @@ namespace schedules {
 /// one exchange replaces two.
 inline constexpr Index one_shot_bytes = 4096;
 
+inline bool is_one_shot(int size, Index bytes) {
+    return size == 2 && bytes <= one_shot_bytes;
+}
+
 /// Two-shot: reduce-scatter of balanced slices, then all-gather of the sums. In place.
 ///
 /// Cost  rank r sends n + (P - 2) n_r elements (n_r its slice), that is 2 n (P-1)/P where P divides n, in at most
@@ -151,8 +155,7 @@ inline constexpr Index one_shot_bytes = 4096;
 inline Schedule all_reduce(int rank, int size, Index count, Index element_bytes) {
     if (size == 1 || count == 0)
         return {};
-    const bool one_shot = size == 2 && count * element_bytes <= one_shot_bytes;
-    if (one_shot) {
+    if (is_one_shot(size, count * element_bytes)) {
         const Piece own{Memory::out, 0, count};
         const Piece other{Memory::scratch, 0, count};
         const std::vector<Piece> terms = rank == 0 ? std::vector{own, other} : std::vector{other, own};

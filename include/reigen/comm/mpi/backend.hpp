@@ -1,9 +1,11 @@
 #pragma once
 
 #include <reigen/comm/checked.hpp>
+#include <reigen/comm/collectives/cost.hpp>
 #include <reigen/comm/launcher.hpp>
 #include <reigen/comm/mpi/call.hpp>
 #include <reigen/comm/mpi/message.hpp>
+#include <reigen/comm/mpi/node.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -16,13 +18,19 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
 struct MpiOptions {
     Index block_bytes = Index(1) << 30; // longest message given to MPI at once; at most INT_MAX, and equal on all ranks
+    SharedMemory shared_memory = SharedMemory::automatic; // REIGEN_SHARED_MEMORY in the environment overrules it
+    Index chunk_bytes = Index(128) << 10; // that a rank puts into shared memory at once; a multiple of 64, at least 256
 };
 
-/// Ranks as processes under MPI. Collectives are the schedules over MPI's messages, so their sums keep rank order.
+/// Ranks as processes under MPI. Collectives go through memory that the ranks share where all are on one machine, else
+/// they are the schedules over MPI's messages: either way their sums keep rank order.
 class MpiBackend final : public Backend {
   public:
-    /// Takes `comm` over.
-    MpiBackend(MPI_Comm comm, MpiOptions options) : comm_(comm), options_(options) {
+    /// Takes `comm` over. Collective.
+    MpiBackend(MPI_Comm comm, MpiOptions options)
+        : comm_(comm),
+          options_(options),
+          node_(comm, options.shared_memory, detail::SlotShape{.payload = options.chunk_bytes}) {
         detail::mpi_check(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
         detail::mpi_check(MPI_Comm_size(comm, &size_), "MPI_Comm_size");
     }
@@ -48,6 +56,14 @@ class MpiBackend final : public Backend {
         return std::make_unique<detail::MpiReceive>(comm_, options_.block_bytes, operation, receives_);
     }
 
+    std::unique_ptr<Started> start_collective(const Operation& operation) override {
+        detail::SlotCollectives* const shared = node_.get();
+        if (shared == nullptr || operation.call == Call::agree)
+            return Backend::start_collective(operation);
+        account(operation, traffic_of(operation, rank_, size_));
+        return shared->start(operation);
+    }
+
     std::shared_ptr<Backend> split(int color, std::span<const int> members) override {
         const int position = int(std::ranges::find(members, rank_) - members.begin());
         MPI_Comm part = MPI_COMM_NULL;
@@ -58,6 +74,7 @@ class MpiBackend final : public Backend {
   private:
     detail::MpiComm comm_;
     MpiOptions options_;
+    detail::NodeCollectives node_;
     int rank_ = 0;
     int size_ = 1;
     detail::Lines receives_;
@@ -80,6 +97,18 @@ inline std::optional<bool> some_rank_wants_checks(MPI_Comm comm) {
     return highest == 2 ? std::nullopt : std::optional(highest == 1);
 }
 
+/// The wish for shared memory that overrules those of the other ranks. Collective.
+///
+/// Throws  ArgumentError on every rank where the environment of one says what cannot be understood
+inline SharedMemory common_shared_memory_wish(MPI_Comm comm, SharedMemory option) {
+    constexpr int unknown = int(SharedMemory::never) + 1;
+    const std::optional<SharedMemory> mine = shared_memory_wish(option);
+    int highest = mine ? int(*mine) : unknown;
+    mpi_check(MPI_Allreduce(MPI_IN_PLACE, &highest, 1, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
+    require(highest != unknown, "REIGEN_SHARED_MEMORY is neither automatic nor always nor never");
+    return SharedMemory(highest);
+}
+
 } // namespace detail
 
 /// The ranks of an MPI communicator, for a program that owns MPI: any communicator, world or not.
@@ -96,6 +125,8 @@ inline Communicator mpi_communicator(MPI_Comm comm, MpiOptions options = {}) {
     require(comm != MPI_COMM_NULL, "mpi_communicator: MPI_COMM_NULL; this rank is not in the group");
     require(options.block_bytes >= 1 && options.block_bytes <= std::numeric_limits<int>::max(),
             "mpi_communicator: blocks of ", options.block_bytes, " bytes; want 1 to ", std::numeric_limits<int>::max());
+    require(options.chunk_bytes >= 256 && options.chunk_bytes % 64 == 0, "mpi_communicator: chunks of ",
+            options.chunk_bytes, " bytes; want a multiple of 64, at least 256");
     int between_groups = 0;
     int level = MPI_THREAD_SINGLE;
     int main_thread = 1;
@@ -107,6 +138,7 @@ inline Communicator mpi_communicator(MPI_Comm comm, MpiOptions options = {}) {
             "its main thread only (thread level below MPI_THREAD_SERIALIZED), and this is another thread");
     MPI_Comm duplicate = MPI_COMM_NULL;
     detail::mpi_check(MPI_Comm_dup(comm, &duplicate), "MPI_Comm_dup");
+    options.shared_memory = detail::common_shared_memory_wish(duplicate, options.shared_memory);
     auto backend = std::make_shared<MpiBackend>(duplicate, options);
     return Communicator(detail::as_environment_says(std::move(backend), detail::some_rank_wants_checks(duplicate)));
 }

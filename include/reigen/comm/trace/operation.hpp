@@ -20,19 +20,28 @@ class TracedEvent {
     TracedEvent(const TracedEvent&) = delete;
     TracedEvent& operator=(const TracedEvent&) = delete;
 
-    /// Calls `advance`, whose messages belong to this event, and notes when it is complete.
+    /// What `call` gives; what is sent while it runs belongs to this event.
+    template <class Call>
+    auto during(Call call) {
+        struct Current {
+            TraceRecorder& recorder;
+            TraceRecorder::Current before;
+            ~Current() { recorder.exchange_current(before); }
+        };
+        const Current current{*recorder_, recorder_->exchange_current({event_, row_})};
+        return call();
+    }
+
+    /// Calls `advance`, and notes when it is complete.
     template <class Advance>
     bool watch(Advance advance) {
         bool complete = false;
-        const auto before = recorder_->exchange_current({event_, row_});
         try {
-            complete = advance();
+            complete = during(advance);
         } catch (...) {
-            recorder_->exchange_current(before);
             end(true);
             throw;
         }
-        recorder_->exchange_current(before);
         if (complete)
             end(false);
         else if (!posted_ && event_ >= 0)
@@ -70,7 +79,7 @@ class TracedOperation : public Kind {
   public:
     template <class Start>
     TracedOperation(std::shared_ptr<TraceRecorder> recorder, const TraceEvent& event, Start start)
-        : event_(std::move(recorder), event), inner_(start()) {}
+        : event_(std::move(recorder), event), inner_(event_.during(start)) {}
 
     bool advance() override {
         return event_.watch([&] { return inner_->advance(); });

@@ -37,6 +37,13 @@ class Traced final : public Wrapper {
                                                           [&] { return inner().start_collective(seen); });
     }
 
+    void take_note(Traffic sent) override {
+        const auto collective = recorder_->current();
+        if (collective.row >= 0)
+            count_sent(collective.row, collective.event, sent);
+        inner().take_note(sent);
+    }
+
     std::shared_ptr<Backend> split(int color, std::span<const int> members) override {
         detail::TraceGroup part{detail::mixed(detail::mixed(id_, splits_++), std::uint64_t(color)), {}};
         for (const int member : members)
@@ -81,19 +88,20 @@ class Traced final : public Wrapper {
         event.number = nested ? 0 : messages_[{operation.call, operation.peer, operation.tag}]++;
         event.row = nested ? collective.row : count(operation);
         if (operation.call == Call::send)
-            count_sent(event);
+            count_sent(event.row, event.parent, {1, event.bytes});
         return event;
     }
 
-    void count_sent(const detail::TraceEvent& event) {
-        detail::TraceRow& row = recorder_->row(event.row);
-        ++row.messages;
-        row.bytes += event.bytes;
-        if (event.parent < 0)
+    /// `collective`: the event of the one it is part of, or -1.
+    void count_sent(int row_number, Index collective, Traffic sent) {
+        detail::TraceRow& row = recorder_->row(row_number);
+        row.messages += sent.messages;
+        row.bytes += sent.bytes;
+        if (collective < 0)
             return;
-        detail::TraceEvent& collective = recorder_->at(event.parent);
-        ++collective.sent_messages;
-        collective.sent_bytes += event.bytes;
+        detail::TraceEvent& event = recorder_->at(collective);
+        event.sent_messages += sent.messages;
+        event.sent_bytes += sent.bytes;
     }
 
     std::shared_ptr<detail::TraceRecorder> recorder_;
