@@ -10,12 +10,13 @@ namespace communication {
 using reigen::Call;
 using reigen::Index;
 
-/// One row: a collective, and the bytes of the whole vector, gathered, or before it is scattered.
+/// One row: a collective, the bytes of the whole vector, gathered, or before it is scattered, and where the memory lies.
 struct Case {
     Call call;
     Index bytes;
+    bool in_buffers; // else in vectors, on the heap
 
-    /// "all_reduce/float/4096".
+    /// "all_reduce/float/65536", "all_reduce/float/65536/buffer".
     std::string name() const;
 
     /// Floats of the whole.
@@ -36,6 +37,9 @@ class Contender {
     virtual ~Contender() = default;
     Contender(const Contender&) = delete;
     Contender& operator=(const Contender&) = delete;
+
+    /// Writes what is read of this rank's memory, as the work before a collective does.
+    virtual void refresh() = 0;
 
     /// Collective over the world.
     virtual void run() = 0;

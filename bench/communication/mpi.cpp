@@ -2,6 +2,7 @@
 
 #include <reigen/comm/mpi/call.hpp>
 
+#include <algorithm>
 #include <vector>
 
 namespace communication {
@@ -15,6 +16,11 @@ class Mpi final : public Contender {
           other_(std::size_t(which.whole())),
           count_(int(which.whole())),
           part_(count_ / ranks) {}
+
+    void refresh() override {
+        std::ranges::fill(whole_, 1.0F);
+        std::ranges::fill(other_, 1.0F);
+    }
 
     void run() override { reigen::detail::mpi_check(call(), "MPI's ", to_string(call_)); }
 

@@ -1,5 +1,9 @@
 #include "communication/contenders.hpp"
 
+#include <reigen/core/buffer.hpp>
+
+#include <algorithm>
+#include <span>
 #include <vector>
 
 namespace communication {
@@ -10,9 +14,13 @@ class Ours final : public Contender {
     Ours(const Case& which, const reigen::Communicator& world)
         : call_(which.call),
           world_(world),
-          whole_(std::size_t(which.whole())),
-          other_(std::size_t(which.whole())),
+          on_the_heap_(which.in_buffers ? 0 : std::size_t(2 * which.whole())),
+          buffer_(which.in_buffers ? 2 * which.whole() : 0),
+          whole_(memory().first(std::size_t(which.whole()))),
+          other_(memory().last(std::size_t(which.whole()))),
           parts_(std::size_t(world.size()), which.whole() / world.size()) {}
+
+    void refresh() override { std::ranges::fill(memory(), 1.0F); }
 
     void run() override {
         switch (call_) {
@@ -32,12 +40,15 @@ class Ours final : public Contender {
     }
 
   private:
-    std::span<float> part() { return std::span(other_).first(std::size_t(parts_.front())); }
+    std::span<float> memory() { return buffer_.empty() ? std::span(on_the_heap_) : buffer_.span(); }
+    std::span<float> part() { return other_.first(std::size_t(parts_.front())); }
 
     Call call_;
     reigen::Communicator world_;
-    std::vector<float> whole_;
-    std::vector<float> other_;
+    std::vector<float> on_the_heap_;
+    reigen::Buffer<float> buffer_;
+    std::span<float> whole_;
+    std::span<float> other_;
     std::vector<Index> parts_;
 };
 

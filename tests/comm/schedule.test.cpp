@@ -1,6 +1,7 @@
 #include "comm/schedule_world.hpp"
 
 #include <reigen/comm/backend/operation.hpp>
+#include <reigen/comm/collectives/cost.hpp>
 
 #include <gtest/gtest.h>
 
@@ -9,6 +10,8 @@
 namespace schedule_test {
 
 using namespace schedules_test;
+using reigen::Call;
+using reigen::Operation;
 namespace schedules = reigen::schedules;
 
 namespace {
@@ -243,6 +246,42 @@ TEST(schedule, after_a_barrier_every_rank_depends_on_every_other) {
         for (const std::uint64_t ranks_heard : heard)
             EXPECT_EQ(std::popcount(ranks_heard), ranks);
     }
+}
+
+TEST(schedule, what_it_sends_is_known_without_making_it) {
+    for (const int ranks : {1, 2, 3, 5, 8, 13})
+        for (const Index scale : {0, 1, 3, 700})
+            for (int rank = 0; rank < ranks; ++rank) {
+                auto parts = mixed_parts(ranks);
+                for (Index& part : parts)
+                    part *= scale;
+                const Index mine = parts[std::size_t(rank)];
+                Operation operation;
+                operation.type = reigen::DataType::int16;
+                const auto expect_alike = [&](Call call, Index in, Index out) {
+                    operation.call = call;
+                    operation.in_size = in;
+                    operation.out_size = out;
+                    reigen::Traffic want;
+                    for (const auto& round : schedule(operation, rank, ranks).rounds)
+                        for (const auto& send : round.sends)
+                            want = want + reigen::Traffic{1, 2 * send.piece.count};
+                    EXPECT_EQ(traffic_of(operation, rank, ranks), want)
+                        << to_string(operation) << ", rank " << rank << " of " << ranks;
+                };
+                operation.peer = ranks / 2;
+                expect_alike(Call::broadcast, scale, scale);
+                expect_alike(Call::barrier, 0, 0);
+                for (const Index count : {scale, total(parts), Index(2048), Index(2049)})
+                    expect_alike(Call::all_reduce, count, count);
+                expect_alike(Call::all_gather, scale, scale * ranks);
+                expect_alike(Call::reduce_scatter, scale * ranks, scale);
+                operation.parts = parts;
+                operation.in_parts = parts;
+                expect_alike(Call::all_gather, mine, total(parts));
+                expect_alike(Call::reduce_scatter, total(parts), mine);
+                expect_alike(Call::all_to_all, total(parts), total(parts));
+            }
 }
 
 TEST(schedule, one_rank_sends_nothing) {

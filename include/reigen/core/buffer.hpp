@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reigen/core/buffer_source.hpp>
 #include <reigen/core/error.hpp>
 #include <reigen/core/memory.hpp>
 #include <reigen/core/types.hpp>
@@ -34,7 +35,7 @@ class Buffer {
         if (size == 0)
             return;
         account_ = memory_account();
-        data_ = static_cast<T*>(::operator new(bytes(), std::align_val_t(alignment)));
+        data_ = static_cast<T*>(take(bytes()));
         account_->enter(entry_, Index(bytes()));
         if (const auto fill = account_->fill_byte())
             std::fill_n(reinterpret_cast<unsigned char*>(data_), bytes(), *fill);
@@ -58,7 +59,7 @@ class Buffer {
         if (data_ == nullptr)
             return;
         account_->leave(entry_, Index(bytes()));
-        ::operator delete(data_, std::align_val_t(alignment));
+        give_back(data_, bytes());
     }
 
     Buffer clone() const {
@@ -89,6 +90,22 @@ class Buffer {
     }
 
   private:
+    static BufferSource* source_for(std::size_t bytes) {
+        return bytes < BufferSource::least_bytes ? nullptr : detail::buffer_source.load(std::memory_order_acquire);
+    }
+
+    static void* take(std::size_t bytes) {
+        BufferSource* const source = source_for(bytes);
+        void* const memory = source != nullptr ? source->take(bytes) : nullptr;
+        return memory != nullptr ? memory : ::operator new(bytes, std::align_val_t(alignment));
+    }
+
+    static void give_back(void* memory, std::size_t bytes) {
+        BufferSource* const source = source_for(bytes);
+        if (source == nullptr || !source->give_back(memory, bytes))
+            ::operator delete(memory, std::align_val_t(alignment));
+    }
+
     std::size_t bytes() const { return std::size_t(size_) * sizeof(T); }
 
     T* data_ = nullptr;

@@ -45,6 +45,64 @@ TEST(mpi, messages_longer_than_the_block_limit_go_in_blocks) {
     meet();
 }
 
+namespace {
+
+/// All collectives, on memory from anywhere and on Buffers, in which others may read where it lies.
+void expect_alike(const Communicator& one, const Communicator& other, Index count) {
+    const auto parts = uneven_parts(one.size());
+    std::vector<Index> scaled;
+    for (const Index part : parts)
+        scaled.push_back(part * count);
+    const Index mine = scaled[std::size_t(one.rank())];
+    const auto whole = wild_values<float>(one.rank(), total(scaled));
+    const auto run = [&](const Communicator& ranks, auto all, auto part) {
+        std::copy(whole.begin(), whole.end(), all.begin());
+        ranks.all_reduce(all);
+        ranks.broadcast(all, ranks.size() - 1);
+        ranks.reduce_scatter(all, part, Reduction::sum, scaled);
+        ranks.all_gather(part, all, scaled);
+        return std::vector<float>(all.begin(), all.end());
+    };
+    const auto want = run(other, std::vector<float>(whole.size()), std::vector<float>(static_cast<std::size_t>(mine)));
+    EXPECT_TRUE(same_bits(
+        run(one, std::vector<float>(whole.size()), std::vector<float>(static_cast<std::size_t>(mine))), want));
+    EXPECT_TRUE(same_bits(run(one, reigen::Buffer<float>(Index(whole.size())), reigen::Buffer<float>(mine)), want));
+    // One rank's lies where others cannot read it.
+    EXPECT_TRUE(same_bits(one.rank() == 0 ? run(one, reigen::Buffer<float>(Index(whole.size())),
+                                                std::vector<float>(static_cast<std::size_t>(mine)))
+                                          : run(one, std::vector<float>(whole.size()), reigen::Buffer<float>(mine)),
+                          want));
+}
+
+} // namespace
+
+TEST(mpi, shared_memory_gives_the_bits_of_messages) {
+    const Communicator messages = mpi_communicator(MPI_COMM_WORLD, {.shared_memory = reigen::SharedMemory::never});
+    for (const Index chunk : {256, 1024, 128 << 10}) {
+        const Communicator shared =
+            mpi_communicator(MPI_COMM_WORLD, {.shared_memory = reigen::SharedMemory::always, .chunk_bytes = chunk});
+        for (const Communicator* const ranks : {&messages, &shared})
+            ranks->set_deadline(60);
+        for (const Index count : {0, 1, 100, 2000, 30000, 300000})
+            if (count <= 20 * chunk)
+                expect_alike(shared, messages, count);
+    }
+    meet();
+}
+
+TEST(mpi, shared_memory_that_ranks_want_differently_is_not_used) {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    const auto choice = rank == 0 ? reigen::SharedMemory::never : reigen::SharedMemory::automatic;
+    const Communicator ranks = mpi_communicator(MPI_COMM_WORLD, {.shared_memory = choice});
+    const auto* const backend = dynamic_cast<const reigen::MpiBackend*>(ranks.backend().get());
+    if (backend != nullptr) { // not compared, as REIGEN_CHECKED would have it
+        EXPECT_FALSE(backend->shares_memory());
+    }
+    expect_sums(ranks, 100);
+    meet();
+}
+
 TEST(mpi, blocks_of_started_messages_with_one_tag_do_not_mix) {
     const Communicator ranks = mpi_communicator(MPI_COMM_WORLD, {.block_bytes = 10});
     ranks.set_deadline(30);
@@ -117,6 +175,8 @@ TEST(mpi, what_cannot_be_a_communicator_is_refused) {
     EXPECT_THROW(mpi_communicator(MPI_COMM_NULL), reigen::ArgumentError);
     EXPECT_THROW(mpi_communicator(MPI_COMM_WORLD, {.block_bytes = 0}), reigen::ArgumentError);
     EXPECT_THROW(mpi_communicator(MPI_COMM_WORLD, {.block_bytes = Index(1) << 31}), reigen::ArgumentError);
+    EXPECT_THROW(mpi_communicator(MPI_COMM_WORLD, {.chunk_bytes = 192}), reigen::ArgumentError);
+    EXPECT_THROW(mpi_communicator(MPI_COMM_WORLD, {.chunk_bytes = 1000}), reigen::ArgumentError);
     char name[] = "host";
     char* arguments[] = {name, nullptr};
     EXPECT_NE(words_of<reigen::ArgumentError>([&] {

@@ -38,6 +38,9 @@ class MpiBackend final : public Backend {
     int rank() const override { return rank_; }
     int size() const override { return size_; }
 
+    /// Whether its collectives go through memory that the ranks share.
+    bool shares_memory() const { return node_.why_not().empty(); }
+
     int origin(int rank) const override {
         MPI_Group group = MPI_GROUP_NULL;
         MPI_Group world = MPI_GROUP_NULL;

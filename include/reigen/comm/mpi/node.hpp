@@ -3,8 +3,10 @@
 #include <reigen/comm/mpi/call.hpp>
 #include <reigen/comm/shared_memory/choice.hpp>
 #include <reigen/comm/shared_memory/collectives.hpp>
+#include <reigen/comm/shared_memory/process_heap.hpp>
 #include <reigen/comm/shared_memory/segment.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +22,16 @@ inline bool all_ranks(MPI_Comm comm, bool mine) {
     return all != 0;
 }
 
+/// What every rank says, by rank. Collective.
+template <class T>
+std::vector<T> all_say(MPI_Comm comm, const T& mine) {
+    int size = 1;
+    MPI_Comm_size(comm, &size);
+    std::vector<T> all(static_cast<std::size_t>(size));
+    mpi_check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm), "MPI_Allgather");
+    return all;
+}
+
 /// Whether all ranks run on one machine, as MPI sees it. Collective.
 inline bool all_on_one_node(MPI_Comm comm) {
     MPI_Comm node = MPI_COMM_NULL;
@@ -32,40 +44,35 @@ inline bool all_on_one_node(MPI_Comm comm) {
     return all_ranks(comm, here == size);
 }
 
-/// The shared memory of a group of processes on one machine: a segment of each.
+/// The slots of a group of processes on one machine: in a segment of each.
 ///
 /// Not a window of MPI's: such a one is given back by all ranks together, while ranks may drop a communicator at any
 /// time, and its size is bounded by /dev/shm.
-class NodeMemory {
+class NodeSlots {
   public:
     /// Collective over `comm`, whose ranks run on one machine.
-    NodeMemory(MPI_Comm comm, SlotShape shape) {
-        int rank = 0;
-        int size = 1;
-        MPI_Comm_rank(comm, &rank);
-        MPI_Comm_size(comm, &size);
-        segments_.resize(std::size_t(size));
-        Segment& mine = segments_[std::size_t(rank)];
+    NodeSlots(MPI_Comm comm, int rank, SlotShape shape) {
+        Segment mine;
         attempt([&] {
             mine = Segment::make(shape.bytes());
             Slots::prepare(mine.data(), shape);
         });
-        std::vector<SegmentName> names(segments_.size());
-        const SegmentName name = mine.name();
-        mpi_check(MPI_Allgather(&name, sizeof name, MPI_BYTE, names.data(), sizeof name, MPI_BYTE, comm),
-                  "MPI_Allgather");
-        for (int peer = 0; peer < size; ++peer)
-            if (peer != rank && why_not_.empty())
-                attempt([&] { segments_[std::size_t(peer)] = Segment::attach(names[std::size_t(peer)], shape.bytes()); });
+        for (const SegmentName& name : all_say(comm, mine.name())) {
+            const bool own = int(segments_.size()) == rank;
+            Segment& segment = segments_.emplace_back();
+            if (!own && why_not_.empty())
+                attempt([&] { segment = Segment::attach(name, shape.bytes()); });
+        }
         if (!all_ranks(comm, why_not_.empty()) && why_not_.empty())
             why_not_ = "another rank has no shared memory";
         mine.close_file();
+        segments_[std::size_t(rank)] = std::move(mine);
     }
 
-    /// Why these ranks cannot share memory; empty where they do.
+    /// Why these ranks have none; empty where they do.
     const std::string& why_not() const { return why_not_; }
 
-    Slots slots(int rank, SlotShape shape) const {
+    Slots get(int rank, SlotShape shape) const {
         std::vector<std::byte*> parts;
         for (const Segment& segment : segments_)
             parts.push_back(segment.data());
@@ -86,6 +93,46 @@ class NodeMemory {
     std::string why_not_;
 };
 
+/// Whether the system lets every rank read of every other one: each has tried. Collective.
+inline bool system_copies(MPI_Comm comm, const std::vector<pid_t>& processes) {
+    constexpr std::uint64_t word = 0x72656967656eULL;
+    const std::uint64_t mine = word;
+    const auto address = std::uint64_t(reinterpret_cast<std::uintptr_t>(&mine));
+    const std::vector<std::uint64_t> addresses = all_say(comm, address);
+    const PeerMemory memory(nullptr, {}, processes);
+    bool all = true;
+    for (int peer = 0; peer < int(processes.size()) && all; ++peer)
+        try {
+            std::uint64_t theirs = 0;
+            memory.read(peer, {addresses[std::size_t(peer)], 0}, 0, reinterpret_cast<std::byte*>(&theirs),
+                        sizeof theirs);
+            all = theirs == word;
+        } catch (const CommunicationError&) {
+            all = false;
+        }
+    return all_ranks(comm, all); // and nobody's word is gone before all have read it
+}
+
+/// What the ranks of one machine can read of each other's memory. Collective.
+inline PeerMemory node_memory(MPI_Comm comm, int rank) {
+    int size = 1;
+    MPI_Comm_size(comm, &size);
+    const ProcessHeap& own = ProcessHeap::of_this_process();
+    std::vector<pid_t> processes;
+    std::vector<std::shared_ptr<const Segment>> heaps;
+    bool all = own.heap() != nullptr;
+    for (const ProcessHeap::Name& name : all_say(comm, own.name())) {
+        const bool is_own = int(heaps.size()) == rank;
+        processes.push_back(name.segment.process);
+        heaps.push_back(is_own ? nullptr : ProcessHeap::attach(name));
+        all = all && (is_own || heaps.back() != nullptr);
+    }
+    const bool in_place = all_ranks(comm, all);
+    if (!system_copies(comm, processes))
+        processes.clear();
+    return PeerMemory(in_place ? own.heap() : nullptr, std::move(heaps), std::move(processes));
+}
+
 /// The collectives through shared memory of the ranks of an MPI communicator, or the reason why there are none.
 class NodeCollectives {
   public:
@@ -104,10 +151,10 @@ class NodeCollectives {
         else if (!all_on_one_node(comm))
             why_not_ = "the ranks are on several nodes";
         else {
-            memory_ = std::make_unique<NodeMemory>(comm, shape);
-            why_not_ = memory_->why_not();
+            slots_ = std::make_unique<NodeSlots>(comm, rank, shape);
+            why_not_ = slots_->why_not();
             if (why_not_.empty())
-                collectives_.emplace(memory_->slots(rank, shape));
+                collectives_.emplace(slots_->get(rank, shape), std::make_unique<PeerWatch>(), node_memory(comm, rank));
         }
         require<CommunicationError>(collectives_.has_value() || size == 1 || choice != SharedMemory::always,
                                     "shared memory is wanted always: ", why_not_);
@@ -119,8 +166,8 @@ class NodeCollectives {
     const std::string& why_not() const { return why_not_; }
 
   private:
-    std::unique_ptr<NodeMemory> memory_;
-    std::optional<SlotCollectives> collectives_; // over that memory
+    std::unique_ptr<NodeSlots> slots_;
+    std::optional<SlotCollectives> collectives_; // over them
     std::string why_not_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/comm/backend/backend.hpp>
+#include <reigen/comm/shared_memory/peer_memory.hpp>
 #include <reigen/comm/shared_memory/slots.hpp>
 
 #include <cstdint>
@@ -27,11 +28,69 @@ class PeerWatch {
 struct SlotUse {
     Slots slots;
     std::unique_ptr<PeerWatch> watch = std::make_unique<PeerWatch>();
-    std::uint64_t next_step = 0;
-    std::uint64_t begun = 0; // collectives
+    PeerMemory peer_memory = {};
+    std::uint64_t first_step = 0; // of the collective whose turn it is
+    std::uint64_t step = 0;       // that it has come to
+    std::uint64_t begun = 0;      // collectives
     std::uint64_t ended = 0;
     std::string broken; // why one of them did not come to its end
     std::vector<const std::byte*> terms;
+};
+
+/// Bytes of what all ranks of a collective have as much of; 0 where each has its own.
+inline Index whole_bytes(const Operation& operation) {
+    switch (operation.call) {
+    case Call::reduce_scatter:
+        return operation.in_size * size_of(operation.type);
+    case Call::all_to_all:
+        return 0;
+    default:
+        return operation.out_size * size_of(operation.type);
+    }
+}
+
+/// What a rank does in each step of a collective: the base of all plans, with what they use. A plan has
+///
+///     Index steps() const                   at least one; may grow while the first one is taken
+///     void fill(Index step, std::byte*)     writes into this rank's slot what others want of it
+///     void take(Index step)                 takes from theirs what it wants of them
+class SlotPlan {
+  public:
+    SlotPlan(SlotUse& use, const Operation& operation) : use_(use), operation_(operation) {
+        operation_.parts = {};
+        operation_.in_parts = {};
+    }
+
+    /// Whether this rank waits for what a peer fills its slot with.
+    bool takes_from(int peer) const { return peer != rank(); }
+
+    /// Takes notice of what a peer shows in the first step.
+    void meet(int peer) { static_cast<void>(peer); }
+
+  protected:
+    const Operation& operation() const { return operation_; }
+    Index width() const { return size_of(operation_.type); }
+    Index whole_bytes() const { return detail::whole_bytes(operation_); }
+    int rank() const { return use_.slots.rank(); }
+    int size() const { return use_.slots.size(); }
+    Index payload_bytes() const { return use_.slots.shape().payload; }
+    std::vector<const std::byte*>& terms() { return use_.terms; }
+    const PeerMemory& peer_memory() const { return use_.peer_memory; }
+
+    /// What a peer has filled its slot with in the step that is being taken.
+    const std::byte* payload(int peer) const { return use_.slots.payload(peer, use_.step); }
+    const SlotHeader& header(int peer) const { return use_.slots.header(peer, use_.step); }
+
+    /// The other ranks in the order r + 1, r + 2, ..., so that not all of them read of the same one.
+    template <class Visit>
+    void for_each_peer(Visit visit) const {
+        for (int step = 1; step < size(); ++step)
+            visit((rank() + step) % size());
+    }
+
+  private:
+    SlotUse& use_;
+    Operation operation_;
 };
 
 /// A collective over shared memory, in steps: a rank fills its slot with what others want of it, and takes from theirs
@@ -40,20 +99,19 @@ struct SlotUse {
 ///     fill 0, take 0, fill 1, take 1, ...
 ///
 /// The collectives of a group go through its slots one after the other, in the order of their start.
-class SlotCollective : public Started {
+template <class Plan>
+class SlotCollective final : public Started {
   public:
-    SlotCollective(SlotUse& use, const Operation& operation) : use_(use), operation_(operation), number_(use.begun++) {
+    SlotCollective(SlotUse& use, const Operation& operation)
+        : use_(use), operation_(operation), plan_(use, operation), number_(use.begun++) {
         operation_.parts = {};
         operation_.in_parts = {};
     }
 
-    ~SlotCollective() override {
-        if (!complete())
-            give_up();
-    }
+    ~SlotCollective() override { revoke(); }
 
-    bool advance() final {
-        while (!complete()) {
+    bool advance() override {
+        while (!complete_) {
             if (!is_first())
                 return false;
             if (!filled_ && !fill_slot())
@@ -61,61 +119,41 @@ class SlotCollective : public Started {
             if (!take_slots())
                 return false;
             filled_ = false;
-            if (++step_ == steps())
+            ++use_.step;
+            if (Index(use_.step - use_.first_step) == plan_.steps())
                 finish();
         }
         return true;
     }
 
-    /// Others see copies alone, never the memory of the operation.
+    /// Others never write into the memory of the operation.
     bool revoke() noexcept override {
-        if (!complete())
-            give_up();
+        if (!std::exchange(complete_, true)) {
+            if (use_.broken.empty())
+                use_.broken = to_string(operation_) + ", which was given up";
+            use_.slots.give_up();
+        }
         return true;
     }
 
     std::string waits_for() const override {
         std::string text;
-        for (int peer = 0; peer < slots().size(); ++peer)
+        for (int peer = 0; peer < size(); ++peer)
             if (is_missing(peer))
                 text += concat(text.empty() ? "rank " : ", rank ", peer);
         return concat(text.empty() ? "an earlier collective" : text, " in ", to_string(operation_));
     }
 
-  protected:
-    virtual Index steps() const = 0;
-    virtual void fill(Index step, std::byte* payload) = 0;
-    virtual bool takes_from(int peer) const { return peer != rank(); }
-    virtual void take(Index step) = 0;
-
-    /// Takes notice of what a peer shows in its first step.
-    virtual void meet(int peer) { static_cast<void>(peer); }
-
-    const Operation& operation() const { return operation_; }
-    Index width() const { return size_of(operation_.type); }
-    int rank() const { return use_.slots.rank(); }
-    int size() const { return use_.slots.size(); }
-    Index payload_bytes() const { return use_.slots.shape().payload; }
-    std::vector<const std::byte*>& terms() { return use_.terms; }
-
-    /// What a peer has filled its slot with in the step that is being taken.
-    const std::byte* payload(int peer) const { return use_.slots.payload(peer, step()); }
-    const SlotHeader& header(int peer) const { return use_.slots.header(peer, step()); }
-
   private:
     static constexpr int looks = 400; // about a microsecond, before a waiting rank looks elsewhere
 
-    const Slots& slots() const { return use_.slots; }
-    std::uint64_t step() const { return first_ + std::uint64_t(step_); }
-    bool complete() const { return complete_; }
+    int rank() const { return use_.slots.rank(); }
+    int size() const { return use_.slots.size(); }
 
-    bool is_first() {
+    bool is_first() const {
         if (!use_.broken.empty()) [[unlikely]]
             throw CommunicationError("after " + use_.broken);
-        if (use_.ended != number_)
-            return false;
-        first_ = use_.next_step;
-        return true;
+        return use_.ended == number_;
     }
 
     /// Looks until `condition` holds for all peers, for a moment where the rank has nothing else to do.
@@ -144,41 +182,30 @@ class SlotCollective : public Started {
     }
 
     bool fill_slot() {
-        if (!all_peers([this](int peer) { return use_.slots.has_emptied(peer, step()); }))
+        if (!all_peers([this](int peer) { return use_.slots.has_emptied(peer, use_.step); }))
             return false;
-        SlotHeader& header = use_.slots.own_header(step());
-        header.bytes = std::uint64_t(whole_bytes());
+        SlotHeader& header = use_.slots.own_header(use_.step);
+        header.bytes = std::uint64_t(whole_bytes(operation_));
         header.call = call_word();
-        header.steps = std::uint32_t(steps());
-        fill(step_, use_.slots.own_payload(step()));
-        use_.slots.publish(step());
+        header.steps = std::uint32_t(plan_.steps());
+        plan_.fill(Index(use_.step - use_.first_step), use_.slots.own_payload(use_.step));
+        use_.slots.publish(use_.step);
         filled_ = true;
         return true;
     }
 
     bool take_slots() {
-        if (!all_peers([this](int peer) { return !takes_from(peer) || use_.slots.has_filled(peer, step()); }))
+        if (!all_peers([this](int peer) { return !plan_.takes_from(peer) || use_.slots.has_filled(peer, use_.step); }))
             return false;
-        if (step_ == 0)
+        const auto step = Index(use_.step - use_.first_step);
+        if (step == 0)
             for (int peer = 0; peer < size(); ++peer)
-                if (takes_from(peer)) {
+                if (plan_.takes_from(peer)) {
                     compare(peer);
-                    meet(peer);
+                    plan_.meet(peer);
                 }
-        take(step_);
+        plan_.take(step);
         return true;
-    }
-
-    /// Of what all ranks have as much.
-    Index whole_bytes() const {
-        switch (operation_.call) {
-        case Call::reduce_scatter:
-            return operation_.in_size * width();
-        case Call::all_to_all:
-            return 0;
-        default:
-            return operation_.out_size * width();
-        }
     }
 
     /// Call, element type, reduction and root in one number.
@@ -189,44 +216,35 @@ class SlotCollective : public Started {
     }
 
     void compare(int peer) const {
-        const SlotHeader& theirs = header(peer);
-        if (theirs.call != call_word() || theirs.bytes != std::uint64_t(whole_bytes())) [[unlikely]]
+        const SlotHeader& theirs = use_.slots.header(peer, use_.step);
+        if (theirs.call != call_word() || theirs.bytes != std::uint64_t(whole_bytes(operation_))) [[unlikely]]
             refuse(peer, theirs);
     }
 
     [[noreturn, gnu::cold]] void refuse(int peer, const SlotHeader& theirs) const {
         const std::string mine = to_string(operation_);
         if (theirs.call != call_word())
-            throw DisagreementError(concat(mine, ": rank ", peer, " calls something else, or for another element type, ",
-                                           "reduction or root"));
+            throw DisagreementError(concat(
+                mine, ": rank ", peer, " calls something else, or for another element type, ", "reduction or root"));
         throw ShapeError(concat(mine, ": rank ", peer, " has ", theirs.bytes, " bytes, rank ", rank(), " ",
-                                whole_bytes()));
+                                whole_bytes(operation_)));
     }
 
     bool is_missing(int peer) const {
-        const SlotHeader& theirs = header(peer);
-        return use_.ended == number_ && peer != rank() && takes_from(peer) &&
-               theirs.filled.load(std::memory_order_acquire) <= step();
+        return use_.ended == number_ && peer != rank() && plan_.takes_from(peer) &&
+               use_.slots.header(peer, use_.step).filled.load(std::memory_order_acquire) <= use_.step;
     }
 
     void finish() {
         complete_ = true;
-        use_.next_step = first_ + std::uint64_t(step_);
+        use_.first_step = use_.step;
         ++use_.ended;
-    }
-
-    void give_up() noexcept {
-        complete_ = true;
-        if (use_.broken.empty())
-            use_.broken = to_string(operation_) + " that was given up";
-        use_.slots.give_up();
     }
 
     SlotUse& use_;
     Operation operation_;
+    Plan plan_;
     std::uint64_t number_;
-    std::uint64_t first_ = 0;
-    Index step_ = 0;
     bool filled_ = false;
     bool complete_ = false;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reigen/comm/shared_memory/direct.hpp>
 #include <reigen/comm/shared_memory/exchanges.hpp>
 #include <reigen/comm/shared_memory/reductions.hpp>
 
@@ -11,8 +12,9 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
 /// The collectives of a group whose ranks share memory, as one rank runs them.
 class SlotCollectives {
   public:
-    explicit SlotCollectives(Slots slots, std::unique_ptr<PeerWatch> watch = std::make_unique<PeerWatch>())
-        : use_{std::move(slots), std::move(watch)} {}
+    explicit SlotCollectives(Slots slots, std::unique_ptr<PeerWatch> watch = std::make_unique<PeerWatch>(),
+                             PeerMemory peer_memory = {})
+        : use_{std::move(slots), std::move(watch), std::move(peer_memory)} {}
 
     /// Whether slots of this shape are large enough for so many ranks.
     static bool fits(int ranks, const SlotShape& shape) {
@@ -25,17 +27,17 @@ class SlotCollectives {
     std::unique_ptr<Started> start(const Operation& operation) {
         switch (operation.call) {
         case Call::all_reduce:
-            if (TwoShotAllReduce::pays(operation.out_size * size_of(operation.type), use_.slots.size()))
-                return std::make_unique<TwoShotAllReduce>(use_, operation);
-            return std::make_unique<OneShotAllReduce>(use_, operation);
+            if (TwoShotAllReduce::pays(whole_bytes(operation), use_.slots.size()))
+                return start_long_or<DirectAllReduce, TwoShotAllReduce>(operation);
+            return start_long_or<DirectAllReduce, OneShotAllReduce>(operation);
         case Call::all_gather:
-            return std::make_unique<SlotAllGather>(use_, operation);
+            return start_long_or<DirectAllGather, SlotAllGather>(operation);
         case Call::reduce_scatter:
-            return std::make_unique<SlotReduceScatter>(use_, operation);
+            return start_long_or<DirectReduceScatter, SlotReduceScatter>(operation);
         case Call::broadcast:
-            return std::make_unique<SlotBroadcast>(use_, operation);
+            return start_long_or<DirectBroadcast, SlotBroadcast>(operation);
         case Call::all_to_all:
-            return std::make_unique<SlotAllToAll>(use_, operation);
+            return start_plan<SlotAllToAll>(operation);
         case Call::barrier:
             return meet(operation);
         case Call::agree:
@@ -47,11 +49,21 @@ class SlotCollectives {
     }
 
     /// The ranks come together, and see that they have come to the same.
-    std::unique_ptr<Started> meet(const Operation& operation) {
-        return std::make_unique<SlotMeeting>(use_, operation);
-    }
+    std::unique_ptr<Started> meet(const Operation& operation) { return start_plan<SlotMeeting>(operation); }
 
   private:
+    template <class Plan>
+    std::unique_ptr<Started> start_plan(const Operation& operation) {
+        return std::make_unique<SlotCollective<Plan>>(use_, operation);
+    }
+
+    template <class Direct, class Slots>
+    std::unique_ptr<Started> start_long_or(const Operation& operation) {
+        if (whole_bytes(operation) >= Direct::least_bytes && use_.peer_memory.any())
+            return start_plan<DirectOr<Direct, Slots>>(operation);
+        return start_plan<Slots>(operation);
+    }
+
     SlotUse use_;
 };
 

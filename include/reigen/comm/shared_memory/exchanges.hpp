@@ -11,19 +11,18 @@
 namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
 
 /// Every rank shows its part, and copies those of the others.
-class SlotAllGather final : public SlotCollective {
+class SlotAllGather final : public SlotPlan {
   public:
     SlotAllGather(SlotUse& use, const Operation& operation)
-        : SlotCollective(use, operation),
+        : SlotPlan(use, operation),
           parts_(operation.parts.empty() ? std::vector<Index>(std::size_t(size()), operation.in_size)
                                          : std::vector<Index>(operation.parts.begin(), operation.parts.end())),
           starts_(starts_of(parts_)),
           chunks_(std::ranges::max(parts_), width(), payload_bytes()) {}
 
-  private:
-    Index steps() const override { return chunks_.steps(); }
+    Index steps() const { return chunks_.steps(); }
 
-    void fill(Index step, std::byte* payload) override {
+    void fill(Index step, std::byte* payload) {
         const auto [first, count] = chunks_.of(operation().in_size, step);
         const std::byte* const mine = operation().in + first * width();
         if (count == 0)
@@ -33,12 +32,13 @@ class SlotAllGather final : public SlotCollective {
             std::memcpy(place, mine, std::size_t(count * width()));
     }
 
-    void take(Index step) override {
+    void take(Index step) {
         for (int peer = 0; peer < size(); ++peer)
             if (const auto [first, count] = chunks_.of(parts_[std::size_t(peer)], step); peer != rank() && count > 0)
                 std::memcpy(out(peer, first), payload(peer), std::size_t(count * width()));
     }
 
+  private:
     std::byte* out(int r, Index element) const {
         return operation().out + (starts_[std::size_t(r)] + element) * width();
     }
@@ -49,36 +49,36 @@ class SlotAllGather final : public SlotCollective {
 };
 
 /// The root shows its vector, the others copy it; it goes ahead of them as far as there are slots.
-class SlotBroadcast final : public SlotCollective {
+class SlotBroadcast final : public SlotPlan {
   public:
     SlotBroadcast(SlotUse& use, const Operation& operation)
-        : SlotCollective(use, operation), chunks_(operation.out_size, width(), payload_bytes()) {}
+        : SlotPlan(use, operation), chunks_(operation.out_size, width(), payload_bytes()) {}
 
-  private:
-    Index steps() const override { return chunks_.steps(); }
-    bool takes_from(int peer) const override { return peer == operation().peer && peer != rank(); }
+    Index steps() const { return chunks_.steps(); }
+    bool takes_from(int peer) const { return peer == operation().peer && peer != rank(); }
 
-    void fill(Index step, std::byte* payload) override {
+    void fill(Index step, std::byte* payload) {
         const auto [first, count] = chunks_.of(operation().out_size, step);
         if (rank() == operation().peer && count > 0)
             std::memcpy(payload, operation().out + first * width(), std::size_t(count * width()));
     }
 
-    void take(Index step) override {
+    void take(Index step) {
         const auto [first, count] = chunks_.of(operation().out_size, step);
         if (rank() != operation().peer && count > 0)
             std::memcpy(operation().out + first * width(), payload(operation().peer), std::size_t(count * width()));
     }
 
+  private:
     Chunks chunks_;
 };
 
 /// Every rank shows each other one what is for that one. How long that is only the two know, so all tell in the first
 /// step how many steps they need.
-class SlotAllToAll final : public SlotCollective {
+class SlotAllToAll final : public SlotPlan {
   public:
     SlotAllToAll(SlotUse& use, const Operation& operation)
-        : SlotCollective(use, operation),
+        : SlotPlan(use, operation),
           out_parts_(operation.parts.begin(), operation.parts.end()),
           in_parts_(operation.in_parts.begin(), operation.in_parts.end()),
           out_starts_(starts_of(out_parts_)),
@@ -89,10 +89,9 @@ class SlotAllToAll final : public SlotCollective {
     /// Whether a slot has room for the numbers that the first step carries, and for an element for each rank.
     static bool fits(int ranks, const SlotShape& shape) { return shape.payload >= Index(sizeof(Index)) * ranks; }
 
-  private:
-    Index steps() const override { return steps_; }
+    Index steps() const { return steps_; }
 
-    void fill(Index step, std::byte* payload) override {
+    void fill(Index step, std::byte* payload) {
         if (step == 0) {
             std::memcpy(payload, out_parts_.data(), out_parts_.size() * sizeof(Index));
             return;
@@ -105,7 +104,7 @@ class SlotAllToAll final : public SlotCollective {
             }
     }
 
-    void meet(int peer) override {
+    void meet(int peer) {
         Index gives = 0;
         std::memcpy(&gives, payload(peer) + std::size_t(rank()) * sizeof(Index), sizeof(Index));
         const Index takes = in_parts_[std::size_t(peer)];
@@ -115,7 +114,7 @@ class SlotAllToAll final : public SlotCollective {
         steps_ = std::max(steps_, Index(header(peer).steps));
     }
 
-    void take(Index step) override {
+    void take(Index step) {
         if (step == 0)
             return;
         for (int peer = 0; peer < size(); ++peer)
@@ -123,6 +122,7 @@ class SlotAllToAll final : public SlotCollective {
                 std::memcpy(out(peer, first), payload(peer) + place(rank()), std::size_t(count * width()));
     }
 
+  private:
     Chunk chunk(const std::vector<Index>& parts, int peer, Index step) const {
         const Index all = parts[std::size_t(peer)];
         const Index first = std::min(all, (step - 1) * room_);
@@ -144,14 +144,13 @@ class SlotAllToAll final : public SlotCollective {
 };
 
 /// The ranks show that they have come, and to what: all of a barrier, and of other collectives the beginning.
-class SlotMeeting final : public SlotCollective {
+class SlotMeeting final : public SlotPlan {
   public:
-    using SlotCollective::SlotCollective;
+    using SlotPlan::SlotPlan;
 
-  private:
-    Index steps() const override { return 1; }
-    void fill(Index, std::byte*) override {}
-    void take(Index) override {}
+    Index steps() const { return 1; }
+    void fill(Index, std::byte*) {}
+    void take(Index) {}
 };
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET::detail

@@ -11,21 +11,20 @@
 namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
 
 /// Every rank reads the whole vector of every other and sums all.
-class OneShotAllReduce final : public SlotCollective {
+class OneShotAllReduce final : public SlotPlan {
   public:
     OneShotAllReduce(SlotUse& use, const Operation& operation)
-        : SlotCollective(use, operation), chunks_(operation.out_size, width(), payload_bytes()) {}
+        : SlotPlan(use, operation), chunks_(operation.out_size, width(), payload_bytes()) {}
 
-  private:
-    Index steps() const override { return chunks_.steps(); }
+    Index steps() const { return chunks_.steps(); }
 
-    void fill(Index step, std::byte* payload) override {
+    void fill(Index step, std::byte* payload) {
         const auto [first, count] = chunks_.of(operation().out_size, step);
         if (count > 0)
             std::memcpy(payload, operation().out + first * width(), std::size_t(count * width()));
     }
 
-    void take(Index step) override {
+    void take(Index step) {
         const auto [first, count] = chunks_.of(operation().out_size, step);
         std::byte* const mine = operation().out + first * width();
         terms().clear();
@@ -34,6 +33,7 @@ class OneShotAllReduce final : public SlotCollective {
         reduce_in_order(operation().type, operation().reduction, terms(), count, mine);
     }
 
+  private:
     Chunks chunks_;
 };
 
@@ -42,10 +42,10 @@ class OneShotAllReduce final : public SlotCollective {
 ///     step      0          1                  2
 ///     fills     chunk 0    chunk 1, sums 0    sums 1
 ///     takes     sums 0     sums 1, gather 0   gather 1
-class TwoShotAllReduce final : public SlotCollective {
+class TwoShotAllReduce final : public SlotPlan {
   public:
     TwoShotAllReduce(SlotUse& use, const Operation& operation)
-        : SlotCollective(use, operation),
+        : SlotPlan(use, operation),
           chunks_(operation.out_size, width(), payload_bytes() * size() / (size() + 1) / 64 * 64 - 64) {}
 
     /// Whether it moves less than what its additional step costs, about half a microsecond: two ranks read as much
@@ -55,10 +55,9 @@ class TwoShotAllReduce final : public SlotCollective {
         return bytes * (ranks - 1) * (ranks - 2) > bytes_of_a_step * ranks;
     }
 
-  private:
-    Index steps() const override { return chunks_.steps() + 1; }
+    Index steps() const { return chunks_.steps() + 1; }
 
-    void fill(Index step, std::byte* payload) override {
+    void fill(Index step, std::byte* payload) {
         const auto [first, count] = chunks_.of(operation().out_size, step);
         if (count > 0)
             std::memcpy(payload, at(first), std::size_t(count * width()));
@@ -69,12 +68,13 @@ class TwoShotAllReduce final : public SlotCollective {
             std::memcpy(payload + sums_offset(), at(sums.first), std::size_t(sums.count * width()));
     }
 
-    void take(Index step) override {
+    void take(Index step) {
         sum(step);
         if (step > 0)
             gather(step - 1);
     }
 
+  private:
     void sum(Index step) {
         const Chunk chunk = chunks_.of(operation().out_size, step);
         const Chunk mine = slice(step, rank());
@@ -104,25 +104,24 @@ class TwoShotAllReduce final : public SlotCollective {
 };
 
 /// Every rank shows each other one that one's part, and sums its own.
-class SlotReduceScatter final : public SlotCollective {
+class SlotReduceScatter final : public SlotPlan {
   public:
     SlotReduceScatter(SlotUse& use, const Operation& operation)
-        : SlotCollective(use, operation),
+        : SlotPlan(use, operation),
           parts_(operation.parts.empty() ? std::vector<Index>(std::size_t(size()), operation.out_size)
                                          : std::vector<Index>(operation.parts.begin(), operation.parts.end())),
           starts_(starts_of(parts_)),
           chunks_(std::ranges::max(parts_), width(), payload_bytes() / (size() - 1) / 64 * 64) {}
 
-  private:
-    Index steps() const override { return chunks_.steps(); }
+    Index steps() const { return chunks_.steps(); }
 
-    void fill(Index step, std::byte* payload) override {
+    void fill(Index step, std::byte* payload) {
         for (int peer = 0; peer < size(); ++peer)
             if (const Chunk chunk = chunks_.of(parts_[std::size_t(peer)], step); peer != rank() && chunk.count > 0)
                 std::memcpy(payload + place(rank(), peer), in(peer, chunk), std::size_t(chunk.count * width()));
     }
 
-    void take(Index step) override {
+    void take(Index step) {
         const Chunk chunk = chunks_.of(operation().out_size, step);
         terms().clear();
         for (int r = 0; r < size(); ++r)
@@ -131,6 +130,7 @@ class SlotReduceScatter final : public SlotCollective {
                         operation().out + chunk.first * width());
     }
 
+  private:
     /// Where in its slot a rank puts what is for another.
     Index place(int from, int to) const { return Index(to < from ? to : to - 1) * chunks_.longest() * width(); }
 

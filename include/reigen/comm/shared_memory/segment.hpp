@@ -25,37 +25,31 @@ struct SegmentName {
 /// Memory that processes of one machine share: a file without a name, which is gone when the last of them has let go of
 /// it, however they end, and which no limit of /dev/shm holds for.
 ///
-/// Its pages are taken, and lie near its maker's core, from the start: memory that is not to be had is an error when it
-/// is made, not a signal when it is used.
 class Segment {
   public:
     Segment() = default;
 
-    /// Throws CommunicationError, with the system's words, where there is no such memory.
+    // All throw CommunicationError, with the system's words, where there is no such memory.
+
+    /// Memory that is taken, near its maker's core, from the start: what is not to be had is an error here, not a signal
+    /// when it is used.
     static Segment make(Index bytes) {
-        Segment segment;
-        segment.file_ = memfd_create("reigen", MFD_CLOEXEC);
-        segment.check(segment.file_ >= 0, "memfd_create");
-        segment.check_code(posix_fallocate(segment.file_, 0, off_t(bytes)), "posix_fallocate");
-        segment.map(segment.file_, bytes);
+        Segment segment = without_memory(bytes);
+        check_code(posix_fallocate(segment.file_, 0, off_t(bytes)), "posix_fallocate");
+        segment.map(segment.file_, PROT_READ | PROT_WRITE);
+        return segment;
+    }
+
+    /// Addresses whose memory is taken when it is first used, as that of a heap is.
+    static Segment reserve(Index bytes) {
+        Segment segment = without_memory(bytes);
+        segment.map(segment.file_, PROT_READ | PROT_WRITE);
         return segment;
     }
 
     /// The segment that a process of this machine and user has made, and still holds the file of.
-    static Segment attach(SegmentName name, Index bytes) {
-        const std::string path = concat("/proc/", name.process, "/fd/", name.file);
-        const int file = open(path.c_str(), O_RDWR | O_CLOEXEC); // NOLINT(cppcoreguidelines-pro-type-vararg)
-        Segment segment;
-        segment.check(file >= 0, path.c_str());
-        try {
-            segment.map(file, bytes);
-        } catch (...) {
-            close(file);
-            throw;
-        }
-        close(file);
-        return segment;
-    }
+    static Segment attach(SegmentName name, Index bytes) { return attach(name, bytes, O_RDWR, PROT_READ | PROT_WRITE); }
+    static Segment attach_to_read(SegmentName name, Index bytes) { return attach(name, bytes, O_RDONLY, PROT_READ); }
 
     Segment(Segment&& other) noexcept { swap(other); }
     Segment& operator=(Segment&& other) noexcept {
@@ -82,11 +76,30 @@ class Segment {
     }
 
   private:
-    void map(int file, Index bytes) {
-        void* const memory = mmap(nullptr, std::size_t(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    static Segment without_memory(Index bytes) {
+        Segment segment;
+        segment.bytes_ = bytes;
+        segment.file_ = memfd_create("reigen", MFD_CLOEXEC);
+        check(segment.file_ >= 0, "memfd_create");
+        check(ftruncate(segment.file_, off_t(bytes)) == 0, "ftruncate");
+        return segment;
+    }
+
+    static Segment attach(SegmentName name, Index bytes, int access, int protection) {
+        const std::string path = concat("/proc/", name.process, "/fd/", name.file);
+        Segment segment;
+        segment.bytes_ = bytes;
+        segment.file_ = open(path.c_str(), access | O_CLOEXEC); // NOLINT(cppcoreguidelines-pro-type-vararg)
+        check(segment.file_ >= 0, path.c_str());
+        segment.map(segment.file_, protection);
+        segment.close_file();
+        return segment;
+    }
+
+    void map(int file, int protection) {
+        void* const memory = mmap(nullptr, std::size_t(bytes_), protection, MAP_SHARED | MAP_NORESERVE, file, 0);
         check(memory != MAP_FAILED, "mmap"); // NOLINT(performance-no-int-to-ptr)
         data_ = memory;
-        bytes_ = bytes;
     }
 
     static void check(bool well, const char* what) { check_code(well ? 0 : errno, what); }

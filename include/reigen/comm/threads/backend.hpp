@@ -67,7 +67,7 @@ class SlotMemory {
   public:
     explicit SlotMemory(int ranks)
         : shape_{4, std::max<Index>(slot_payload, 64 * Index(ranks))},
-          bytes_(static_cast<std::byte*>(::operator new(std::size_t(ranks * shape_.bytes()), alignment))) {
+          bytes_(static_cast<std::byte*>(::operator new(std::size_t(ranks* shape_.bytes()), alignment))) {
         for (int rank = 0; rank < ranks; ++rank) {
             parts_.push_back(bytes_.get() + rank * shape_.bytes());
             Slots::prepare(parts_.back(), shape_);
@@ -316,8 +316,7 @@ class ThreadBackend final : public Backend {
   private:
     /// Whether it takes a copy less than it takes messages; of an all_to_all only two ranks know how long their part is.
     bool is_short(const Operation& operation) const {
-        const Index whole = operation.call == Call::reduce_scatter ? operation.in_size : operation.out_size;
-        return operation.call != Call::all_to_all && whole * size_of(operation.type) <= slots_.shape().payload;
+        return operation.call != Call::all_to_all && detail::whole_bytes(operation) <= slots_.shape().payload;
     }
 
     std::shared_ptr<detail::ThreadHub> hub_;
