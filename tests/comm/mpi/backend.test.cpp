@@ -56,12 +56,14 @@ void expect_alike(const Communicator& one, const Communicator& other, Index coun
     const Index mine = scaled[std::size_t(one.rank())];
     const auto whole = wild_values<float>(one.rank(), total(scaled));
     const auto run = [&](const Communicator& ranks, auto all, auto part) {
+        std::vector<float> results;
+        const auto note = [&](const auto& range) { results.insert(results.end(), range.begin(), range.end()); };
         std::copy(whole.begin(), whole.end(), all.begin());
-        ranks.all_reduce(all);
-        ranks.broadcast(all, ranks.size() - 1);
-        ranks.reduce_scatter(all, part, Reduction::sum, scaled);
-        ranks.all_gather(part, all, scaled);
-        return std::vector<float>(all.begin(), all.end());
+        ranks.all_reduce(all), note(all);
+        ranks.reduce_scatter(all, part, Reduction::sum, scaled), note(part);
+        ranks.all_gather(part, all, scaled), note(all);
+        ranks.broadcast(all, ranks.size() - 1), note(all);
+        return results;
     };
     const auto want = run(other, std::vector<float>(whole.size()), std::vector<float>(static_cast<std::size_t>(mine)));
     EXPECT_TRUE(same_bits(
