@@ -155,6 +155,10 @@ TEST(overlap, rows_that_lie_elsewhere_are_the_two_calls) {
         const auto x = numbers<float, split_rows(tp)>(mesh, dealt, k, 1);
         const auto w = numbers<float, split_cols(tp)>(mesh, k, n, 2);
         EXPECT_TRUE(same_bits(all_gather_matmul<replicated>(x, w), matmul(redistribute<replicated>(x), w)));
+        const auto h = numbers<float, split_cols(tp)>(mesh, 600, k, 1);
+        const auto v = numbers<float, split_rows(tp)>(mesh, k, n, 2);
+        EXPECT_TRUE(same_bits(matmul_reduce_scatter<split_rows(tp)>(h, v, dealt),
+                              redistribute<split_rows(tp)>(matmul(h, v), dealt, n)));
         const auto turned = numbers<float, replicated>(mesh, 600, k, 1);
         const auto none_gathered = all_gather_matmul<replicated>(turned, w);
         EXPECT_TRUE(same_bits(none_gathered, matmul(turned, w)));

@@ -7,7 +7,7 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
 /// Lets messages move every so many multiply-adds of T: about every 80 us at the peak of an AVX-512 core of 3.4 GHz, 120
-/// to 160 us on a slower one.
+/// us on a slower one.
 template <class T>
 class PollClock {
   public:
