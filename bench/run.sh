@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
-# Measures the kernels. Installs what is missing and builds first. The programs' own options, and what their columns mean:
-# build/bench/kernels --help, build/bench/threads --help.
+# Measures. Installs what is missing and builds first. The programs' own options, and what their columns mean:
+# build/bench/kernels --help, build/bench/threads --help, build/bench/overlap --help.
 #
 #   bench/run.sh kernels [OPTION OF kernels]...    against what one core can do, and against other libraries on one
 #   bench/run.sh threads [OPTION OF threads]...    on several of OpenMP's threads, each on a core, against one
+#   bench/run.sh overlap [OPTION OF overlap]...    what two ranks hide of their communication, through shared memory
+#   bench/run.sh cluster [OPTION OF overlap]...    the same between two hosts on this machine, joined by wires of 1 and of
+#                                                  10 Gbit/s: network namespaces, which need root
 #
-# kernels prints a table and writes build/bench/kernels.json and build/bench/kernels.png.
+# kernels prints a table and writes build/bench/kernels.json and build/bench/kernels.png, overlap build/bench/overlap.json
+# and .png, cluster overlap_1gbit and overlap_10gbit.
 #
 # OpenBLAS comes from the distribution; oneDNN, PyTorch and matplotlib come from PyPI into an environment of their own in
 # the user's cache, which stays there. PyTorch takes 6 GB, most of it for CUDA, which is loaded but not used. What cannot
@@ -30,8 +34,23 @@ without() {
     echo "$(basename "$0"): no $1 could be installed; going on without $2" >&2
 }
 
+# refuse_output OPTION...: where the results go is not for the caller to say.
+refuse_output() {
+    case " $* " in *" --benchmark_out"*) fail "writes its results to $build/bench; leave --benchmark_out to it" ;; esac
+}
+
+# draw FOLDER RESULTS: RESULTS.png of RESULTS.json, by bench/FOLDER/plot.py.
+draw() {
+    [ -s "$2.json" ] || return 0 # --help and the like
+    if install_packages matplotlib; then
+        "$environment/bin/python" "$root/bench/$1/plot.py" "$2.json" "$2.png"
+    else
+        without matplotlib "$2.png"
+    fi
+}
+
 run_kernels() {
-    case " $* " in *" --benchmark_out"*) fail "writes $build/bench/kernels.json; leave --benchmark_out to it" ;; esac
+    refuse_output "$@"
     install_for library bench peers python_packages
     local options=()
     install_packages onednn || without oneDNN vs_onednn
@@ -45,12 +64,7 @@ run_kernels() {
     local results=$build/bench/kernels
     rm -f "$results.json"
     "$build/bench/kernels" "${options[@]}" --benchmark_out="$results.json" --benchmark_out_format=json "$@"
-    [ -s "$results.json" ] || return 0 # --help and the like
-    if install_packages matplotlib; then
-        "$environment/bin/python" "$root/bench/kernels/plot.py" "$results.json" "$results.png"
-    else
-        without matplotlib "$results.png"
-    fi
+    draw kernels "$results"
 }
 
 run_threads() {
@@ -60,8 +74,58 @@ run_threads() {
     OMP_PROC_BIND=true OMP_PLACES=cores "$build/bench/threads" "$@"
 }
 
+build_overlap() {
+    install_for library bench examples python_packages
+    configure -DREIGEN_BUILD_BENCH=ON -DREIGEN_BUILD_EXAMPLES=ON
+    cmake --build "$build" --target bench_overlap
+}
+
+# measure_overlap RESULTS COMMAND... -- OPTION...: overlap under the command that starts its ranks.
+measure_overlap() {
+    local results=$1 start=()
+    shift
+    while [ "$1" != -- ]; do
+        start+=("$1")
+        shift
+    done
+    shift
+    rm -f "$results.json"
+    "${start[@]}" "$build/bench/overlap" --benchmark_counters_tabular=true --benchmark_out="$results.json" \
+        --benchmark_out_format=json "$@"
+    draw overlap "$results"
+}
+
+run_overlap() {
+    refuse_output "$@"
+    build_overlap
+    measure_overlap "$build/bench/overlap" mpirun -n 2 -- "$@"
+}
+
+# A rate limit at both ends of each wire; what a bucket holds passes at once.
+run_cluster() {
+    refuse_output "$@"
+    # shellcheck source=tests/network/hosts.sh
+    . "$root/tests/network/hosts.sh"
+    local reason host rate
+    reason=$(hosts_missing)
+    [ -z "$reason" ] || fail "cluster: $reason"
+    command -v tc >/dev/null || fail "cluster: tc (iproute2) is missing"
+    build_overlap
+    hosts=2
+    hosts_up
+    for rate in 1 10; do
+        for ((host = 0; host < hosts; ++host)); do
+            tc -n "$mark-$host" qdisc replace dev "$wire" root tbf rate "${rate}gbit" burst 128kb latency 20ms
+        done
+        echo "== $rate Gbit/s"
+        measure_overlap "$build/bench/overlap_${rate}gbit" on_hosts 2 -- "$@"
+    done
+}
+
 case ${1:-} in
     kernels) shift && run_kernels "$@" ;;
     threads) shift && run_threads "$@" ;;
-    *) fail "want the name of a benchmark: kernels or threads" ;;
+    overlap) shift && run_overlap "$@" ;;
+    cluster) shift && run_cluster "$@" ;;
+    *) fail "want the name of a benchmark: kernels, threads, overlap or cluster" ;;
 esac

@@ -1,4 +1,5 @@
 #include "shard_sizes/crew.hpp"
+#include "support/benchmark_options.hpp"
 #include "support/median.hpp"
 
 #include <support/program.hpp>
@@ -7,7 +8,6 @@
 
 #include <algorithm>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace shard_sizes {
@@ -87,27 +87,12 @@ int run(const reigen::Communicator& world, const Sizes& sizes) {
     return 0;
 }
 
-/// Takes Google Benchmark's own options out of the command line and has it read them; false where it knows one not.
-bool read_benchmark_options(std::vector<char*>& arguments) {
-    const auto is_ours = [](const char* argument) {
-        const std::string_view text = argument;
-        return !text.starts_with("--benchmark") && !text.starts_with("--v=");
-    };
-    const auto theirs = std::stable_partition(arguments.begin() + 1, arguments.end(), is_ours);
-    std::vector<char*> known = {arguments.front()};
-    known.insert(known.end(), theirs, arguments.end());
-    arguments.erase(theirs, arguments.end());
-    int count = int(known.size());
-    benchmark::Initialize(&count, known.data());
-    return !benchmark::ReportUnrecognizedArguments(count, known.data());
-}
-
 } // namespace
 } // namespace shard_sizes
 
 int main(int argc, char** argv) {
     std::vector<char*> arguments(argv, argv + argc);
-    if (!shard_sizes::read_benchmark_options(arguments))
+    if (!bench::read_benchmark_options(arguments))
         return 2;
     CLI::App app("Measures how well products split over ranks: run it with --ranks P, or under mpirun.", "shard_sizes");
     app.footer(shard_sizes::footer);

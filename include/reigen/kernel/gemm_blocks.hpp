@@ -147,8 +147,9 @@ class BlockProduct {
             const Index next_depth = std::min(Blocking::depth_in_k, a.cols - k - depth);
             const Index next_rows = std::min(Blocking::left_rows, a.rows);
             const Factor next = a.block(0, k + depth, next_rows, next_depth);
-            add_rows(a.block(0, k, a.rows, depth), next, panels_of(b.block(k, 0, depth, b.cols)), k == 0 ? beta : T(1),
-                     c);
+            const RightPanel<M> right = panels_of(b.block(k, 0, depth, b.cols));
+            clock_.advance(PollClock<T>::fewest_rows * depth * b.cols);
+            add_rows(a.block(0, k, a.rows, depth), next, right, k == 0 ? beta : T(1), c);
         }
     }
 
@@ -195,7 +196,7 @@ class BlockProduct {
                 TileKernels<M>::kernel(height, width)(
                     {depth, a, right.from_packet(p), alpha_, beta, c.block(i, column, height, columns)});
             }
-            clock_.advance(height * packets * lanes<T> * depth);
+            clock_.advance(height * packets * lanes<T> * depth * k_in<M>);
         }
     }
 

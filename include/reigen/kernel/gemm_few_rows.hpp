@@ -146,7 +146,7 @@ void multiply_few_rows(T alpha, Strided<const From> a, Strided<const From> b, T 
             const Index depth = std::min(gemm_k_block<From>, a.cols - k);
             sum_k_block<M>(a.block(0, k, a.rows, depth), b.block(k, j, depth, columns), sums);
             update_from_memory(memory, sums.packets, alpha, k == 0 ? beta : T(1), c.block(0, j, c.rows, columns));
-            clock.advance(c.rows * sums.packets * lanes<T> * steps_in<M>(depth));
+            clock.advance(std::max(c.rows, PollClock<T>::fewest_rows) * sums.packets * lanes<T> * depth);
         }
     }
 }

@@ -111,7 +111,7 @@ void multiply_streamed(T alpha, Strided<const From> a, PackedRight<From> b, T be
                 StreamedKernels<From>::kernel(rows)(
                     {steps_in<M>(depth), panel, right, alpha, k == 0 ? beta : T(1), c.block(i, j, rows, columns)});
             }
-            clock.advance(c.rows * padded<T>(columns) * steps_in<M>(depth));
+            clock.advance(std::max(c.rows, PollClock<T>::fewest_rows) * padded<T>(columns) * depth);
         }
     }
 }

@@ -54,12 +54,13 @@ struct PackedRight {
 template <class S>
 class PackedWeight {
   public:
-    /// A copy of the weight, which may have any strides.
+    /// A copy of the weight, which may have any strides. `use` is what the rank's `MemoryAccount` enters it under.
     ///
     /// Throws  ShapeError, ArgumentError for a matrix without memory
-    explicit PackedWeight(const Strided<const S>& weight) : rows_(weight.rows), cols_(weight.cols) {
+    explicit PackedWeight(const Strided<const S>& weight, MemoryUse use = MemoryUse::weights)
+        : rows_(weight.rows), cols_(weight.cols) {
         detail::require_elements(weight, "PackedWeight");
-        const MemoryScope scope(MemoryUse::weights);
+        const MemoryScope scope(use);
         elements_ = Buffer<Element>(steps() * detail::padded<Accumulator<S>>(cols_));
         if (!weight.empty())
             detail::pack_right_to_keep<Element>(weight, elements_.data());

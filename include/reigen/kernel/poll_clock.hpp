@@ -6,10 +6,15 @@
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
-/// Lets messages move every so many multiply-adds of T: about every 80 us at the peak of an AVX-512 core of 3.4 GHz.
+/// Lets messages move every so many multiply-adds of T: about every 80 us at the peak of an AVX-512 core of 3.4 GHz, 120
+/// us on a slower one.
 template <class T>
 class PollClock {
   public:
+    /// What fewer rows of a product count as, since reading the right factor from memory takes them as long; packing it
+    /// counts as much.
+    static constexpr Index fewest_rows = 32;
+
     void advance(Index multiply_adds) {
         done_ += multiply_adds;
         if (done_ < interval)

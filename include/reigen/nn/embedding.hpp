@@ -120,7 +120,7 @@ class VocabParallelHead {
 
     Forward<Logits, Saved> forward(X x) const {
         detail::require_factors(x.spec(), transpose(table_->value().spec()), table_->name().c_str());
-        Logits logits = matmul(gathered(x), transpose(table_->value()));
+        Logits logits = all_gather_matmul<residual_on_every_rank>(x, transpose(table_->value()));
         return {std::move(logits), Saved{std::move(x)}};
     }
 

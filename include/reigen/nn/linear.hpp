@@ -1,9 +1,12 @@
 #pragma once
 
 #include <reigen/layout/redistribute.hpp>
+#include <reigen/matmul/all_gather_matmul.hpp>
 #include <reigen/matmul/audit.hpp>
 #include <reigen/matmul/elementwise.hpp>
 #include <reigen/matmul/matmul.hpp>
+#include <reigen/matmul/matmul_all_reduce.hpp>
+#include <reigen/matmul/matmul_reduce_scatter.hpp>
 #include <reigen/matmul/sums.hpp>
 #include <reigen/nn/parameter.hpp>
 #include <reigen/nn/residual.hpp>
@@ -40,14 +43,24 @@ inline void require_same_tokens(const ShardSpec& residual, const ShardSpec& feat
                   features.row_partition, layer.c_str(), "tokens of the residual stream", "tokens of the features");
 }
 
+/// The sum over tp of what each rank makes of its features, in the residual stream.
+template <Placement Residual, ShardedLike X, IsPlaced W>
+auto summed_product(const X& x, const W& w) {
+    if constexpr (Residual == residual_on_every_rank)
+        return matmul_all_reduce(x, w);
+    else
+        return matmul_reduce_scatter<Residual>(x, w);
+}
+
 } // namespace detail
 
 /// y = x W + b, the features of y split over tp.
 ///
 /// Shapes      x [tokens, in] {Residual}; W [in, out] { ; tp; }; b [1, out] { ; tp; }; y [tokens, out] {dp|cp; tp; }
 /// Cost        2 tokens in out flop over tp ranks, twice that backwards. Forward: an all-gather of x where the residual
-///             stream is split over tp. Backward: the all-reduce of dx, under the product for dW; where the stream is
-///             split a reduce-scatter, and x is gathered again, so that only this rank's tokens are kept
+///             stream is split over tp, under the product. Backward: the all-reduce of dx, under the product for dW; where
+///             the stream is split a reduce-scatter, and x is gathered again under the product for dx, so that only this
+///             rank's tokens are kept
 /// Collective  over tp
 template <class S, Placement Residual>
 class ColumnParallelLinear {
@@ -71,7 +84,7 @@ class ColumnParallelLinear {
 
     Forward<Y, Saved> forward(X x) const {
         detail::require_factors(x.spec(), weight_.value().spec(), weight_.name().c_str());
-        Y y = matmul(gathered(x), weight_.value());
+        Y y = all_gather_matmul<residual_on_every_rank>(x, weight_.value());
         if (bias_)
             y = add_bias(std::move(y), bias_->value());
         return {std::move(y), Saved{std::move(x)}};
@@ -105,8 +118,9 @@ class ColumnParallelLinear {
 /// y = x W + b, the features of x split over tp: a sum over tp, to which the bias is added once.
 ///
 /// Shapes      x [tokens, in] {dp|cp; tp; }; W [in, out] {tp; ; }; b [1, out] on every rank; y [tokens, out] {Residual}
-/// Cost        2 tokens in out flop over tp ranks, twice that backwards. Forward: an all-reduce of y; where the
-///             residual stream is split over tp a reduce-scatter, and an all-gather of dy backwards
+/// Cost        2 tokens in out flop over tp ranks, twice that backwards. Forward: an all-reduce of y under the product,
+///             but for its last part; where the residual stream is split over tp a reduce-scatter, and an all-gather of
+///             dy backwards, both under products
 /// Collective  over tp
 template <class S, Placement Residual>
 class RowParallelLinear {
@@ -129,7 +143,7 @@ class RowParallelLinear {
     }
 
     Forward<Y, Saved> forward(X x) const {
-        Y y = redistribute<Residual>(matmul(x, weight_.value()));
+        Y y = detail::summed_product<Residual>(x, weight_.value());
         if (bias_)
             y = add_bias(std::move(y), bias_->value());
         return {std::move(y), Saved{std::move(x)}};
@@ -145,11 +159,16 @@ class RowParallelLinear {
     X backward(const Saved& saved, const Y& dy) {
         detail::require_same_tokens(dy.spec(), saved.x.spec(), weight_.name());
         detail::require_factors(dy.spec(), transpose(weight_.value().spec()), weight_.name().c_str());
-        decltype(auto) whole = gathered(dy);
-        matmul_into(S(1), transpose(saved.x), whole, S(1), weight_.gradient());
         if (bias_)
             column_sums_into(dy, S(1), bias_->gradient());
-        return input_gradient(whole, weight_.value());
+        if constexpr (Residual == residual_on_every_rank) {
+            matmul_into(S(1), transpose(saved.x), dy, S(1), weight_.gradient());
+            return input_gradient(dy, weight_.value());
+        } else {
+            auto [dx, whole_dy] = all_gather_matmul_keeping<residual_on_every_rank>(dy, transpose(weight_.value()));
+            matmul_into(S(1), transpose(saved.x), whole_dy, S(1), weight_.gradient());
+            return std::move(dx);
+        }
     }
 
     std::vector<ParameterView<S>> parameters() { return views_of(weight_, bias_); }
