@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # Measures. Installs what is missing and builds first. The programs' own options, and what their columns mean:
-# build/bench/kernels --help, build/bench/threads --help, build/bench/overlap --help.
+# build/bench/kernels --help, and so on.
 #
 #   bench/run.sh kernels [OPTION OF kernels]...    against what one core can do, and against other libraries on one
 #   bench/run.sh threads [OPTION OF threads]...    on several of OpenMP's threads, each on a core, against one
+#   bench/run.sh communication [OPTION OF communication]...
+#                                                  the collectives of two ranks against MPI's own
 #   bench/run.sh overlap [OPTION OF overlap]...    what two ranks hide of their communication, through shared memory
 #   bench/run.sh cluster [OPTION OF overlap]...    the same between two hosts on this machine, joined by wires of 1 and of
 #                                                  10 Gbit/s: network namespaces, which need root
 #
-# kernels prints a table and writes build/bench/kernels.json and build/bench/kernels.png, overlap build/bench/overlap.json
-# and .png, cluster overlap_1gbit and overlap_10gbit.
+# kernels prints a table and writes build/bench/kernels.json and build/bench/kernels.png, communication and overlap
+# likewise, cluster overlap_1gbit and overlap_10gbit. REIGEN_BENCH_RANKS: how many instead of two.
 #
 # OpenBLAS comes from the distribution; oneDNN, PyTorch and matplotlib come from PyPI into an environment of their own in
 # the user's cache, which stays there. PyTorch takes 6 GB, most of it for CUDA, which is loaded but not used. What cannot
@@ -74,6 +76,20 @@ run_threads() {
     OMP_PROC_BIND=true OMP_PLACES=cores "$build/bench/threads" "$@"
 }
 
+# MPI is not to suffer from memory that is fetched from the system anew for each long collective.
+run_communication() {
+    refuse_output "$@"
+    install_for library bench python_packages
+    configure -DREIGEN_BUILD_BENCH=ON
+    cmake --build "$build" --target bench_communication
+    local results=$build/bench/communication
+    rm -f "$results.json"
+    MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=1073741824 MALLOC_TOP_PAD_=268435456 \
+        mpirun -n "${REIGEN_BENCH_RANKS:-2}" "$build/bench/communication" --benchmark_counters_tabular=true \
+        --benchmark_out="$results.json" --benchmark_out_format=json "$@"
+    draw communication "$results"
+}
+
 build_overlap() {
     install_for library bench examples python_packages
     configure -DREIGEN_BUILD_BENCH=ON -DREIGEN_BUILD_EXAMPLES=ON
@@ -98,7 +114,7 @@ measure_overlap() {
 run_overlap() {
     refuse_output "$@"
     build_overlap
-    measure_overlap "$build/bench/overlap" mpirun -n 2 -- "$@"
+    measure_overlap "$build/bench/overlap" mpirun -n "${REIGEN_BENCH_RANKS:-2}" -- "$@"
 }
 
 # A rate limit at both ends of each wire; what a bucket holds passes at once.
@@ -125,7 +141,8 @@ run_cluster() {
 case ${1:-} in
     kernels) shift && run_kernels "$@" ;;
     threads) shift && run_threads "$@" ;;
+    communication) shift && run_communication "$@" ;;
     overlap) shift && run_overlap "$@" ;;
     cluster) shift && run_cluster "$@" ;;
-    *) fail "want the name of a benchmark: kernels, threads, overlap or cluster" ;;
+    *) fail "want the name of a benchmark: kernels, threads, communication, overlap or cluster" ;;
 esac

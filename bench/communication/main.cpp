@@ -1,5 +1,6 @@
 #include "communication/contenders.hpp"
 #include "support/median.hpp"
+#include "support/orders.hpp"
 #include "support/stopwatch.hpp"
 
 #include <reigen/mpi.hpp>
@@ -7,6 +8,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <array>
 #include <iostream>
 #include <optional>
 #include <string_view>
@@ -93,51 +95,53 @@ class Row {
     std::optional<Neighbour> neighbour_;
 };
 
-/// Google Benchmark runs on rank 0, and decides there what is run and how often; the other ranks follow its orders.
+/// Ranks that measure rows together, as rank 0 orders.
 class Crew {
   public:
-    explicit Crew(const reigen::Communicator& world) : world_(world), cases_(all_cases(world.size())) {}
+    explicit Crew(const reigen::Communicator& world)
+        : world_(world), orders_(world_), cases_(all_cases(world.size())), current_(cases_.size()) {}
 
     const std::vector<Case>& cases() const { return cases_; }
 
-    Sample measure(Index which, Index runs) {
-        std::array<Index, 2> order = {which, runs};
-        world_.broadcast(order, 0);
-        return obey(order);
+    /// Rank 0.
+    Sample measure(std::size_t which, Index runs) {
+        orders_.give({which, runs});
+        return carry_out({which, runs});
     }
 
+    /// Rank 0: lets the others go.
+    void dismiss() const { orders_.dismiss(); }
+
+    /// The others: does what rank 0 orders until it lets them go.
     void follow() {
-        for (std::array<Index, 2> order{}; world_.broadcast(order, 0), order[0] >= 0;)
-            obey(order);
+        orders_.follow([this](const bench::Order& order) { carry_out(order); });
     }
-
-    void dismiss() const { world_.broadcast(std::array<Index, 2>{-1, 0}, 0); }
 
   private:
-    Sample obey(std::array<Index, 2> order) {
-        const auto [which, runs] = order;
-        if (which != current_) {
+    Sample carry_out(const bench::Order& order) {
+        if (order.which != current_) {
             row_.reset();
-            row_.emplace(cases_[std::size_t(which)], world_);
-            current_ = which;
+            row_.emplace(cases_[order.which], world_);
+            current_ = order.which;
         }
-        return row_->measure(runs);
+        return row_->measure(order.runs);
     }
 
     reigen::Communicator world_;
+    bench::Orders orders_;
     std::vector<Case> cases_;
-    Index current_ = -1;
+    std::size_t current_;
     std::optional<Row> row_;
 };
 
 /// So many runs that a turn takes about a millisecond, or one run.
-Index runs_a_turn(Crew& crew, Index which) {
+Index runs_a_turn(Crew& crew, std::size_t which) {
     crew.measure(which, 1);
     const Sample first = crew.measure(which, 3);
     return std::clamp<Index>(Index(1e-3 / std::max(first.ours, first.mpi)), 1, 1000);
 }
 
-void run_case(benchmark::State& state, Crew& crew, Index which) {
+void run_case(benchmark::State& state, Crew& crew, std::size_t which) {
     constexpr std::size_t fewest_turns = 7;
     const Index runs = runs_a_turn(crew, which);
     std::vector<double> ours, mpi, ratios, fractions;
@@ -167,16 +171,12 @@ int run(const reigen::Communicator& world) {
         crew.follow();
         return 0;
     }
-    for (Index which = 0; which < Index(crew.cases().size()); ++which)
-        benchmark::RegisterBenchmark(crew.cases()[std::size_t(which)].name().c_str(),
+    for (std::size_t which = 0; which < crew.cases().size(); ++which)
+        benchmark::RegisterBenchmark(crew.cases()[which].name().c_str(),
                                      [&, which](benchmark::State& state) { run_case(state, crew, which); })
             ->UseManualTime()
             ->Unit(benchmark::kMicrosecond);
-    char version[MPI_MAX_LIBRARY_VERSION_STRING];
-    int length = 0;
-    MPI_Get_library_version(version, &length);
-    const std::string_view text(version, std::size_t(length));
-    benchmark::AddCustomContext("mpi", std::string(text.substr(0, text.find_first_of(",\n"))));
+    benchmark::AddCustomContext("mpi", reigen::mpi_version());
     benchmark::AddCustomContext("ranks", std::to_string(world.size()));
     benchmark::RunSpecifiedBenchmarks();
     crew.dismiss();

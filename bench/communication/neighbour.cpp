@@ -23,9 +23,9 @@ Neighbour::Neighbour(const Case& which, const reigen::Communicator& world) : mem
     memory.world = world;
     memory.bytes = std::size_t(which.bytes_read(world.size()));
     memory.copy.resize(memory.bytes);
-    reigen::detail::mpi_check(MPI_Win_allocate_shared(MPI_Aint(memory.bytes), 1, MPI_INFO_NULL, MPI_COMM_WORLD,
-                                                      &memory.own, &memory.window),
-                              "MPI_Win_allocate_shared");
+    reigen::detail::mpi_check(
+        MPI_Win_allocate_shared(MPI_Aint(memory.bytes), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory.own, &memory.window),
+        "MPI_Win_allocate_shared");
     MPI_Aint size = 0;
     int unit = 1;
     MPI_Win_shared_query(memory.window, (world.rank() + 1) % world.size(), &size, &unit, &memory.next);
@@ -39,8 +39,7 @@ double Neighbour::seconds() {
     Memory& memory = *memory_;
     std::memset(memory.own, ++memory.round, memory.bytes);
     memory.world.barrier();
-    const double seconds =
-        bench::wall_seconds_of([&] { std::memcpy(memory.copy.data(), memory.next, memory.bytes); });
+    const double seconds = bench::wall_seconds_of([&] { std::memcpy(memory.copy.data(), memory.next, memory.bytes); });
     memory.world.barrier();
     return seconds;
 }

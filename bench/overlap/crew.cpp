@@ -19,34 +19,27 @@ double slowest(const reigen::Communicator& world, Index runs, Run run) {
 } // namespace
 
 Crew::Crew(const reigen::Communicator& world, std::span<const Case> cases)
-    : world_(world), cases_(cases), current_(cases.size()) {}
+    : world_(world), orders_(world_), cases_(cases), current_(cases.size()) {}
 
 Seconds Crew::measure(std::size_t which, Index runs) {
-    Order order{Index(which), runs};
-    announce(order);
+    const bench::Order order{which, runs};
+    orders_.give(order);
     return carry_out(order);
 }
 
 void Crew::dismiss() {
-    Order order;
-    announce(order);
+    orders_.dismiss();
 }
 
 void Crew::follow() {
-    for (Order order; announce(order), order.which >= 0;)
-        carry_out(order);
+    orders_.follow([this](const bench::Order& order) { carry_out(order); });
 }
 
-void Crew::announce(Order& order) const {
-    world_.broadcast(std::span(&order.which, 1), 0);
-    world_.broadcast(std::span(&order.runs, 1), 0);
-}
-
-Seconds Crew::carry_out(const Order& order) {
-    if (const auto which = std::size_t(order.which); which != current_) {
+Seconds Crew::carry_out(const bench::Order& order) {
+    if (order.which != current_) {
         work_ = nullptr;
-        work_ = cases_[which].make(world_);
-        current_ = which;
+        work_ = cases_[order.which].make(world_);
+        current_ = order.which;
     }
     const auto time = [&](auto run) { return slowest(world_, order.runs, run); };
     Seconds seconds;

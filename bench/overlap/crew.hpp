@@ -1,6 +1,7 @@
 #pragma once
 
 #include "overlap/work.hpp"
+#include "support/orders.hpp"
 
 #include <memory>
 #include <span>
@@ -16,8 +17,7 @@ struct Seconds {
     double all_alone = 0; // all of the work on every rank at once
 };
 
-/// Ranks that measure cases together. Google Benchmark runs on rank 0 alone and decides there what is run and how
-/// often; the others follow its orders.
+/// Ranks that measure cases together, as rank 0 orders.
 class Crew {
   public:
     Crew(const reigen::Communicator& world, std::span<const Case> cases);
@@ -32,15 +32,10 @@ class Crew {
     void follow();
 
   private:
-    struct Order {
-        Index which = -1; // -1: go
-        Index runs = 0;
-    };
-
-    void announce(Order& order) const;
-    Seconds carry_out(const Order& order);
+    Seconds carry_out(const bench::Order& order);
 
     reigen::Communicator world_;
+    bench::Orders orders_;
     std::span<const Case> cases_;
     std::size_t current_;
     std::unique_ptr<Work> work_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "shard_sizes/work.hpp"
+#include "support/orders.hpp"
 
 #include <memory>
 #include <span>
@@ -15,8 +16,7 @@ struct Measured {
     double alone = 0;      // seconds of one run of the whole on rank 0
 };
 
-/// Ranks that measure cases together. Google Benchmark runs on rank 0 alone and decides there what is run and how
-/// often; the others follow its orders.
+/// Ranks that measure cases together, as rank 0 orders.
 class Crew {
   public:
     /// Collective over the world.
@@ -32,17 +32,12 @@ class Crew {
     void follow();
 
   private:
-    struct Order {
-        Index which = -1; // -1: go
-        Index runs = 0;
-    };
-
-    void announce(Order& order) const;
     void prepare(std::size_t which);
     Measured run_together(Index runs);
     bool takes_part() const;
 
     reigen::Communicator world_;
+    bench::Orders orders_;
     std::span<const Case> cases_;
     std::vector<reigen::Mesh> meshes_; // of the first 1, 2, ... ranks; of those left for the ranks outside
     std::size_t current_;

@@ -19,6 +19,7 @@
 
 #include <reigen/comm/checked.hpp>
 #include <reigen/comm/communicator.hpp>
+#include <reigen/comm/describe.hpp>
 #include <reigen/comm/deadline.hpp>
 #include <reigen/comm/faulty.hpp>
 #include <reigen/comm/launcher.hpp>

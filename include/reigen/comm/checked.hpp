@@ -203,6 +203,7 @@ class Checked final : public Wrapper {
     }
 
     bool compares() const override { return true; }
+    std::string description() const override { return inner().description() + "; compared before they begin"; }
 
     std::unique_ptr<Started> start_collective(const Operation& operation) override {
         return std::make_unique<detail::CheckedCollective>(group_, inner(), group_.roll_call->begin(group_.id),

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
@@ -22,6 +23,7 @@ class Faulty final : public Wrapper {
             acknowledgements_ = std::make_unique<detail::Acknowledgements>(this->inner());
     }
 
+    std::string description() const override { return inner().description() + "; by messages, with faults"; }
     bool compares() const override { return false; } // its collectives are messages, which nobody compares
     bool lends(int peer) const override { return state_->plan.block == 0 && inner().lends(peer); }
 

@@ -82,6 +82,9 @@ class Backend {
     /// Whether collectives are compared before they begin, so that it is worth telling what else must be alike.
     virtual bool compares() const { return false; }
 
+    /// How the ranks reach each other, in a few words for people.
+    virtual std::string description() const { return "a backend of the program's own"; }
+
     /// Whether a receive from this rank may read the sender's memory in place.
     virtual bool lends(int peer) const { return static_cast<void>(peer), false; }
 

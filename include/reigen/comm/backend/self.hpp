@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
@@ -12,6 +13,7 @@ class SelfBackend final : public Backend {
   public:
     int rank() const override { return 0; }
     int size() const override { return 1; }
+    std::string description() const override { return "alone"; }
 
     std::unique_ptr<Message> start_message(const Operation& operation) override {
         throw ArgumentError(concat(to_string(operation), ": there is only one rank"));

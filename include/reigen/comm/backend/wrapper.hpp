@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@ class Wrapper : public Backend {
     int size() const override { return inner_->size(); }
     bool compares() const override { return inner_->compares(); }
     int origin(int rank) const override { return inner_->origin(rank); }
+    std::string description() const override { return inner_->description(); }
     bool lends(int peer) const override { return inner_->lends(peer); }
 
     std::unique_ptr<Message> start_message(const Operation& operation) override {

@@ -142,7 +142,7 @@ struct RollCallGroup {
     std::shared_ptr<RollCall> roll_call;
     std::vector<int> members; // by their rank in the roll call
     int rank = 0;
-    std::uint64_t id = 0; // the same on all members
+    std::uint64_t id = 0;      // the same on all members
     std::uint64_t started = 0; // collectives that have come through their comparison
     std::optional<Difference> difference = {};
 

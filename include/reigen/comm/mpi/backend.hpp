@@ -38,6 +38,12 @@ class MpiBackend final : public Backend {
     int rank() const override { return rank_; }
     int size() const override { return size_; }
 
+    std::string description() const override {
+        return concat("processes under ", mpi_version(), "; collectives ",
+                      shares_memory() ? "through shared memory" + node_.how()
+                                      : concat("by messages, as ", node_.why_not()));
+    }
+
     /// Whether its collectives go through memory that the ranks share.
     bool shares_memory() const { return node_.why_not().empty(); }
 

@@ -39,3 +39,16 @@ inline bool mpi_is_alive() noexcept {
 }
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET::detail
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+
+/// The name and version of the MPI that runs: "Open MPI v4.1.4". Callable before it is initialised.
+inline std::string mpi_version() {
+    char words[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+    MPI_Get_library_version(words, &length);
+    const std::string text(words, std::size_t(length));
+    return text.substr(0, text.find_first_of(",\n"));
+}
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -165,6 +165,9 @@ class NodeCollectives {
 
     const std::string& why_not() const { return why_not_; }
 
+    /// ", long Buffers read in place".
+    std::string how() const { return collectives_->how(); }
+
   private:
     std::unique_ptr<NodeSlots> slots_;
     std::optional<SlotCollectives> collectives_; // over them

@@ -5,6 +5,7 @@
 #include <reigen/comm/shared_memory/reductions.hpp>
 
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
@@ -19,6 +20,12 @@ class SlotCollectives {
     /// Whether slots of this shape are large enough for so many ranks.
     static bool fits(int ranks, const SlotShape& shape) {
         return shape.slots >= 2 && shape.payload >= 256 && shape.payload >= 64 * Index(ranks);
+    }
+
+    /// What is done with long memory: ", long Buffers read in place".
+    std::string how() const {
+        return concat(use_.peer_memory.in_place() ? ", long Buffers read in place" : "",
+                      use_.peer_memory.copies() ? ", other long memory copied by the system" : "");
     }
 
     const SlotShape& shape() const { return use_.slots.shape(); }

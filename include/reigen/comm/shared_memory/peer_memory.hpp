@@ -20,6 +20,9 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
 struct SharedAddress {
     std::uint64_t address = 0;      // in its own process
     std::uint64_t behind_start = 0; // of its heap: 1 + bytes; 0 where it lies elsewhere
+
+    /// Whether others can read it where it lies.
+    bool in_heap() const { return behind_start != 0; }
 };
 
 /// What a rank can read of the memory of the other processes of its group: their heaps in place, and whatever else they
@@ -33,7 +36,10 @@ class PeerMemory {
     PeerMemory(const SharedHeap* own, std::vector<std::shared_ptr<const Segment>> heaps, std::vector<pid_t> processes)
         : own_(own), heaps_(std::move(heaps)), processes_(std::move(processes)) {}
 
-    bool any() const { return own_ != nullptr || copies(); }
+    bool any() const { return in_place() || copies(); }
+
+    /// Whether heaps can be read in place.
+    bool in_place() const { return own_ != nullptr; }
 
     SharedAddress address_of(const std::byte* memory, Index bytes) const {
         SharedAddress result{std::uint64_t(reinterpret_cast<std::uintptr_t>(memory)), 0};
@@ -42,13 +48,10 @@ class PeerMemory {
         return result;
     }
 
-    /// Whether memory can be read where it lies.
-    static bool in_place(SharedAddress memory) { return memory.behind_start != 0; }
-
-    /// Whether the system copies what cannot.
+    /// Whether the system copies what lies elsewhere.
     bool copies() const { return !processes_.empty(); }
 
-    /// Where this rank sees memory of a rank that can be read in place.
+    /// Where this rank sees memory of a rank's heap.
     const std::byte* at(int rank, SharedAddress memory) const {
         return heaps_[std::size_t(rank)]->data() + (memory.behind_start - 1);
     }
@@ -58,7 +61,7 @@ class PeerMemory {
     ///
     /// Throws  CommunicationError with the system's words
     void read(int rank, SharedAddress memory, Index offset, std::byte* to, Index bytes) const {
-        if (in_place(memory)) {
+        if (memory.in_heap()) {
             std::memcpy(to, at(rank, memory) + offset, std::size_t(bytes));
             return;
         }

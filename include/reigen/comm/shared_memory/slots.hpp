@@ -58,7 +58,9 @@ class Slots {
     const SlotHeader& header(int rank, std::uint64_t step) const {
         return *std::launder(reinterpret_cast<const SlotHeader*>(slot(rank, step)));
     }
-    SlotHeader& own_header(std::uint64_t step) { return *std::launder(reinterpret_cast<SlotHeader*>(slot(rank_, step))); }
+    SlotHeader& own_header(std::uint64_t step) {
+        return *std::launder(reinterpret_cast<SlotHeader*>(slot(rank_, step)));
+    }
 
     const std::byte* payload(int rank, std::uint64_t step) const { return slot(rank, step) + sizeof(SlotHeader); }
     std::byte* own_payload(std::uint64_t step) { return slot(rank_, step) + sizeof(SlotHeader); }

@@ -294,6 +294,11 @@ class ThreadBackend final : public Backend {
     int origin(int rank) const override { return hub_->crew_rank(rank); }
     bool lends(int) const override { return true; }
 
+    std::string description() const override {
+        return concat("threads of one process; collectives up to ", slots_.shape().payload,
+                      " bytes through shared slots, the rest read in place");
+    }
+
     std::unique_ptr<Message> start_message(const Operation& operation) override {
         return std::make_unique<detail::ThreadMessage>(hub_, rank_, operation);
     }

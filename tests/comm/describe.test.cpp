@@ -1,0 +1,46 @@
+#include <reigen/comm/describe.hpp>
+
+#include "comm/values.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+namespace describe_test {
+
+using reigen::detail::Place;
+
+TEST(describe, says_the_same_on_every_rank_with_a_line_for_each) {
+    on_every_backend([](const Communicator& world) {
+        const std::string text = describe(world);
+        for (const std::string& theirs : reigen::all_gather_texts(world, text))
+            EXPECT_EQ(theirs, text);
+        EXPECT_EQ(text.find(reigen::concat(world.size(), world.size() == 1 ? " rank: " : " ranks: ")), 0U) << text;
+        for (int rank = 0; rank < world.size(); ++rank)
+            EXPECT_NE(text.find(reigen::concat("\n  rank ", rank, "  ")), std::string::npos) << text;
+        const auto lines = std::count(text.begin(), text.end(), '\n');
+        EXPECT_GE(lines, 1 + world.size());
+    });
+}
+
+TEST(describe, a_place_survives_its_journey) {
+    for (const Place& place : {Place{"host-1", {0, 1, 2, 7}, {0, 1}}, Place{"h", {3}, {}}, Place{"h", {}, {}}}) {
+        const Place other = reigen::detail::place_of_text(to_text(place));
+        EXPECT_EQ(other.host, place.host);
+        EXPECT_EQ(other.cores, place.cores);
+        EXPECT_EQ(other.nodes, place.nodes);
+    }
+    EXPECT_EQ(to_string(Place{"h", {0, 1, 2, 7, 9, 10}, {0}}), "h  cores 0-2, 7, 9-10  memory node 0");
+}
+
+TEST(describe, warns_of_cores_that_ranks_share) {
+    using reigen::detail::shared_cores;
+    EXPECT_EQ(shared_cores({{"a", {0, 1}, {}}, {"a", {0, 1}, {}}, {"b", {0}, {}}}), "");
+    EXPECT_EQ(shared_cores({{"a", {0, 1}, {}}, {"a", {0, 1}, {}}, {"a", {0, 1}, {}}}),
+              "warning: 3 ranks share 2 cores of a\n");
+    EXPECT_EQ(shared_cores({{"a", {0}, {}}, {"a", {0}, {}}, {"b", {0}, {}}, {"b", {1}, {}}}),
+              "warning: ranks 0 and 1 are both bound to core 0 of a\nwarning: 2 ranks share 1 cores of a\n");
+}
+
+} // namespace describe_test
