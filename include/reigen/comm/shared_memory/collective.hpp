@@ -33,8 +33,8 @@ struct SlotUse {
     std::uint64_t step = 0;       // that it has come to
     std::uint64_t begun = 0;      // collectives
     std::uint64_t ended = 0;
-    std::string broken; // why one of them did not come to its end
-    std::vector<const std::byte*> terms;
+    std::string broken = {}; // why one of them did not come to its end
+    std::vector<const std::byte*> terms = {};
 };
 
 /// Bytes of what all ranks of a collective have as much of; 0 where each has its own.
