@@ -19,8 +19,8 @@
 
 #include <reigen/comm/checked.hpp>
 #include <reigen/comm/communicator.hpp>
-#include <reigen/comm/describe.hpp>
 #include <reigen/comm/deadline.hpp>
+#include <reigen/comm/describe.hpp>
 #include <reigen/comm/faulty.hpp>
 #include <reigen/comm/launcher.hpp>
 #include <reigen/comm/matrix.hpp>

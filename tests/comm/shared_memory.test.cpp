@@ -259,6 +259,10 @@ TEST(shared_memory, a_segment_is_seen_by_who_attaches_to_it) {
     Segment mine = Segment::make(bytes);
     const Segment other = Segment::attach_to_read(mine.name(), bytes);
     EXPECT_NE(mine.data(), other.data());
+    auto wrong = mine.name();
+    ++wrong.number;
+    EXPECT_THROW(Segment::attach_to_read(wrong, bytes), reigen::CommunicationError);
+    EXPECT_THROW(Segment::attach_to_read(mine.name(), bytes + 1), reigen::CommunicationError);
     std::memset(mine.data(), 7, bytes);
     EXPECT_EQ(other.data()[bytes - 1], std::byte(7));
     mine.close_file();

@@ -92,6 +92,47 @@ TEST(mpi, shared_memory_gives_the_bits_of_messages) {
     meet();
 }
 
+TEST(mpi, an_all_reduce_of_several_nodes_sums_in_each_and_then_across_them) {
+    const Communicator plain = mpi_communicator(MPI_COMM_WORLD, {.shared_memory = reigen::SharedMemory::never});
+    const Communicator nodes = mpi_communicator(MPI_COMM_WORLD, {.node_ranks = 2});
+    plain.set_deadline(30);
+    nodes.set_deadline(30);
+    const bool equal = nodes.size() % 2 == 0;
+    for (const Index count : {0, 1, 2, 3, 100, 5003, 100000}) {
+        auto integers = small_values<double>(nodes.rank(), count);
+        auto want = integers;
+        nodes.all_reduce(integers);
+        plain.all_reduce(want);
+        EXPECT_EQ(integers, want) << count;
+        auto rounded = wild_values<bfloat16>(nodes.rank(), count); // once
+        auto want_rounded = rounded;
+        nodes.all_reduce(rounded);
+        plain.all_reduce(want_rounded);
+        EXPECT_TRUE(same_bits(rounded, want_rounded)) << count;
+        if (!equal || nodes.size() < 4)
+            continue;
+        std::vector<float> in_order(static_cast<std::size_t>(count));
+        for (int node = 0; node < nodes.size() / 2; ++node) {
+            const auto first = wild_values<float>(2 * node, count);
+            const auto second = wild_values<float>(2 * node + 1, count);
+            for (std::size_t i = 0; i < in_order.size(); ++i)
+                in_order[i] = node == 0 ? first[i] + second[i] : in_order[i] + (first[i] + second[i]);
+        }
+        const auto before = nodes.traffic();
+        auto values = wild_values<float>(nodes.rank(), count);
+        nodes.all_reduce(values);
+        EXPECT_TRUE(same_bits(values, in_order)) << count;
+        // By its schedules: of a vector among 2, and of its half among the nodes.
+        const Index half = count / 2 + (nodes.rank() % 2 < count % 2 ? 1 : 0);
+        const Index of_nodes = nodes.size() / 2;
+        const Index share = half / of_nodes + (nodes.rank() / 2 < half % of_nodes ? 1 : 0);
+        const Index sent =
+            (count - half) + half + (of_nodes == 2 && 4 * half <= 4096 ? half : half + (of_nodes - 2) * share);
+        EXPECT_EQ((nodes.traffic() - before).bytes, 4 * sent) << count;
+    }
+    meet();
+}
+
 TEST(mpi, shared_memory_that_ranks_want_differently_is_not_used) {
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -1,6 +1,5 @@
 #include "comm/trace/support.hpp"
 
-
 #include <nlohmann/json.hpp>
 
 #include <gtest/gtest.h>

@@ -4,6 +4,7 @@
 #include <reigen/comm/collectives/cost.hpp>
 #include <reigen/comm/launcher.hpp>
 #include <reigen/comm/mpi/call.hpp>
+#include <reigen/comm/mpi/levels.hpp>
 #include <reigen/comm/mpi/message.hpp>
 #include <reigen/comm/mpi/node.hpp>
 
@@ -20,19 +21,24 @@ struct MpiOptions {
     Index block_bytes = Index(1) << 30; // longest message given to MPI at once; at most INT_MAX, and equal on all ranks
     SharedMemory shared_memory = SharedMemory::automatic; // REIGEN_SHARED_MEMORY in the environment overrules it
     Index chunk_bytes = Index(128) << 10; // that a rank puts into shared memory at once; a multiple of 64, at least 256
+    int node_ranks = 0; // so many consecutive ranks count as a node, to try what many do on one; 0: as MPI sees them
 };
 
-/// Ranks as processes under MPI. Collectives go through memory that the ranks share where all are on one machine, else
-/// they are the schedules over MPI's messages: either way their sums keep rank order.
+/// Ranks as processes under MPI. Collectives go through memory that the ranks share where all are on one machine. On
+/// several machines with as many ranks each, an all-reduce goes through the memory of each and messages between them;
+/// the rest, and all elsewhere, are the schedules over MPI's messages.
 class MpiBackend final : public Backend {
   public:
     /// Takes `comm` over. Collective.
-    MpiBackend(MPI_Comm comm, MpiOptions options)
-        : comm_(comm),
-          options_(options),
-          node_(comm, options.shared_memory, detail::SlotShape{.payload = options.chunk_bytes}) {
+    MpiBackend(MPI_Comm comm, MpiOptions options) : comm_(comm), options_(options) {
         detail::mpi_check(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
         detail::mpi_check(MPI_Comm_size(comm, &size_), "MPI_Comm_size");
+        detail::MpiComm node(detail::comm_of_node(comm, options.node_ranks));
+        const detail::NodeShape shape = detail::shape_of_node(comm, node.get());
+        node_ = std::make_unique<detail::NodeCollectives>(comm, shape.one, options.shared_memory,
+                                                          detail::SlotShape{.payload = options.chunk_bytes});
+        if (options.shared_memory != SharedMemory::never && !shape.one && shape.equal && shape.size > 1)
+            make_levels(node.get(), shape);
     }
 
     int rank() const override { return rank_; }
@@ -40,12 +46,13 @@ class MpiBackend final : public Backend {
 
     std::string description() const override {
         return concat("processes under ", mpi_version(), "; collectives ",
-                      shares_memory() ? "through shared memory" + node_.how()
-                                      : concat("by messages, as ", node_.why_not()));
+                      shares_memory() ? "through shared memory" + node_->how()
+                                      : concat("by messages, as ", node_->why_not(),
+                                               levels_ ? "; all_reduce in each through shared memory" : ""));
     }
 
     /// Whether its collectives go through memory that the ranks share.
-    bool shares_memory() const { return node_.why_not().empty(); }
+    bool shares_memory() const { return node_->why_not().empty(); }
 
     int origin(int rank) const override {
         MPI_Group group = MPI_GROUP_NULL;
@@ -66,12 +73,16 @@ class MpiBackend final : public Backend {
     }
 
     std::unique_ptr<Started> start_collective(const Operation& operation) override {
-        detail::SlotCollectives* const shared = node_.get();
+        detail::SlotCollectives* const shared = node_->get();
+        if (levels_ && operation.call == Call::all_reduce && operation.type != DataType::bf16) // rounded once
+            return std::make_unique<detail::TwoLevelAllReduce>(*levels_, operation);
         if (shared == nullptr || operation.call == Call::agree)
             return Backend::start_collective(operation);
         account(operation, traffic_of(operation, rank_, size_));
         return shared->start(operation);
     }
+
+    Traffic traffic() const override { return Backend::traffic() + (levels_ ? levels_->traffic() : Traffic()); }
 
     std::shared_ptr<Backend> split(int color, std::span<const int> members) override {
         const int position = int(std::ranges::find(members, rank_) - members.begin());
@@ -81,9 +92,24 @@ class MpiBackend final : public Backend {
     }
 
   private:
+    /// Collective.
+    void make_levels(MPI_Comm node, const detail::NodeShape& shape) {
+        MPI_Comm in_node = MPI_COMM_NULL;
+        MPI_Comm across = MPI_COMM_NULL;
+        detail::mpi_check(MPI_Comm_dup(node, &in_node), "MPI_Comm_dup");
+        detail::mpi_check(MPI_Comm_split(comm_.get(), shape.rank, shape.first, &across), "MPI_Comm_split");
+        MpiOptions inside = options_;
+        inside.node_ranks = 0;
+        MpiOptions between = options_;
+        between.shared_memory = SharedMemory::never;
+        levels_ = detail::Levels{std::make_shared<MpiBackend>(in_node, inside),
+                                 std::make_shared<MpiBackend>(across, between)};
+    }
+
     detail::MpiComm comm_;
     MpiOptions options_;
-    detail::NodeCollectives node_;
+    std::unique_ptr<detail::NodeCollectives> node_;
+    std::optional<detail::Levels> levels_; // where the ranks are on several nodes
     int rank_ = 0;
     int size_ = 1;
     detail::Lines receives_;
@@ -134,6 +160,7 @@ inline Communicator mpi_communicator(MPI_Comm comm, MpiOptions options = {}) {
     require(comm != MPI_COMM_NULL, "mpi_communicator: MPI_COMM_NULL; this rank is not in the group");
     require(options.block_bytes >= 1 && options.block_bytes <= std::numeric_limits<int>::max(),
             "mpi_communicator: blocks of ", options.block_bytes, " bytes; want 1 to ", std::numeric_limits<int>::max());
+    require(options.node_ranks >= 0, "mpi_communicator: ", options.node_ranks, " ranks a node; want 0 or more");
     require(options.chunk_bytes >= 256 && options.chunk_bytes % 64 == 0, "mpi_communicator: chunks of ",
             options.chunk_bytes, " bytes; want a multiple of 64, at least 256");
     int between_groups = 0;

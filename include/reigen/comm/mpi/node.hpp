@@ -32,16 +32,41 @@ std::vector<T> all_say(MPI_Comm comm, const T& mine) {
     return all;
 }
 
-/// Whether all ranks run on one machine, as MPI sees it. Collective.
-inline bool all_on_one_node(MPI_Comm comm) {
+/// How the ranks of a communicator lie on machines.
+struct NodeShape {
+    int first = 0; // rank of this one's machine: that machine's number
+    int rank = 0;  // among those of the machine
+    int size = 1;
+    bool one = true;   // whether all ranks run on one machine
+    bool equal = true; // whether all machines have as many
+};
+
+/// The ranks on the calling one's machine, as MPI sees it, or, where `at_most` is not 0, so many consecutive ones.
+/// Collective.
+inline MPI_Comm comm_of_node(MPI_Comm comm, int at_most) {
+    int rank = 0;
+    MPI_Comm_rank(comm, &rank);
     MPI_Comm node = MPI_COMM_NULL;
-    mpi_check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
-    int here = 0;
+    if (at_most > 0)
+        mpi_check(MPI_Comm_split(comm, rank / at_most, rank, &node), "MPI_Comm_split");
+    else
+        mpi_check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
+    return node;
+}
+
+/// Collective over `comm`, of which `node` has those of one machine.
+inline NodeShape shape_of_node(MPI_Comm comm, MPI_Comm node) {
+    NodeShape shape;
     int size = 0;
-    MPI_Comm_size(node, &here);
+    MPI_Comm_rank(comm, &shape.first);
     MPI_Comm_size(comm, &size);
-    MPI_Comm_free(&node);
-    return all_ranks(comm, here == size);
+    MPI_Comm_rank(node, &shape.rank);
+    MPI_Comm_size(node, &shape.size);
+    mpi_check(MPI_Bcast(&shape.first, 1, MPI_INT, 0, node), "MPI_Bcast");
+    const auto sizes = all_say(comm, shape.size);
+    shape.one = shape.size == size;
+    shape.equal = std::ranges::all_of(sizes, [&](int other) { return other == sizes.front(); });
+    return shape;
 }
 
 /// The slots of a group of processes on one machine: in a segment of each.
@@ -95,10 +120,9 @@ class NodeSlots {
 
 /// Whether the system lets every rank read of every other one: each has tried. Collective.
 inline bool system_copies(MPI_Comm comm, const std::vector<pid_t>& processes) {
-    constexpr std::uint64_t word = 0x72656967656eULL;
-    const std::uint64_t mine = word;
-    const auto address = std::uint64_t(reinterpret_cast<std::uintptr_t>(&mine));
-    const std::vector<std::uint64_t> addresses = all_say(comm, address);
+    const std::uint64_t mine = drawn_number();
+    const auto numbers = all_say(comm, mine);
+    const auto addresses = all_say(comm, std::uint64_t(reinterpret_cast<std::uintptr_t>(&mine)));
     const PeerMemory memory(nullptr, {}, processes);
     bool all = true;
     for (int peer = 0; peer < int(processes.size()) && all; ++peer)
@@ -106,11 +130,11 @@ inline bool system_copies(MPI_Comm comm, const std::vector<pid_t>& processes) {
             std::uint64_t theirs = 0;
             memory.read(peer, {addresses[std::size_t(peer)], 0}, 0, reinterpret_cast<std::byte*>(&theirs),
                         sizeof theirs);
-            all = theirs == word;
+            all = theirs == numbers[std::size_t(peer)];
         } catch (const CommunicationError&) {
             all = false;
         }
-    return all_ranks(comm, all); // and nobody's word is gone before all have read it
+    return all_ranks(comm, all); // and nobody's number is gone before all have read it
 }
 
 /// What the ranks of one machine can read of each other's memory. Collective.
@@ -139,17 +163,17 @@ class NodeCollectives {
     /// Collective over `comm`.
     ///
     /// Throws  CommunicationError on every rank where there is to be shared memory `always`, and is none
-    NodeCollectives(MPI_Comm comm, SharedMemory choice, SlotShape shape) {
+    NodeCollectives(MPI_Comm comm, bool one_node, SharedMemory choice, SlotShape shape) {
         int rank = 0;
         int size = 1;
         MPI_Comm_rank(comm, &rank);
         MPI_Comm_size(comm, &size);
         if (size == 1 || choice == SharedMemory::never)
             why_not_ = size == 1 ? "there is one rank" : "shared memory is switched off";
+        else if (!one_node)
+            why_not_ = "the ranks are on several nodes";
         else if (!SlotCollectives::fits(size, shape))
             why_not_ = concat(size, " ranks are too many for chunks of ", shape.payload, " bytes");
-        else if (!all_on_one_node(comm))
-            why_not_ = "the ranks are on several nodes";
         else {
             slots_ = std::make_unique<NodeSlots>(comm, rank, shape);
             why_not_ = slots_->why_not();

@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <utility>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
 
@@ -31,17 +30,18 @@ class ProcessHeap {
     const SharedHeap* heap() const { return heap_.get(); }
 
     Name name() const {
-        return heap_ ? Name{heap_->segment().name(), heap_->segment().size()} : Name{{std::int32_t(getpid()), -1}, 0};
+        return heap_ ? Name{heap_->segment().name(), heap_->segment().size()}
+                     : Name{{.process = std::int32_t(getpid())}, 0};
     }
 
     /// The heap of another process, once for all groups in which it is a neighbour; null where there is none.
     static std::shared_ptr<const Segment> attach(const Name& name) {
         static std::mutex& mutex = *new std::mutex;
-        static auto& attached = *new std::map<std::pair<int, int>, std::weak_ptr<const Segment>>;
+        static auto& attached = *new std::map<std::uint64_t, std::weak_ptr<const Segment>>;
         if (name.bytes == 0)
             return nullptr;
         const std::lock_guard lock(mutex);
-        auto& known = attached[{name.segment.process, name.segment.file}];
+        auto& known = attached[name.segment.number];
         auto segment = known.lock();
         if (!segment) {
             try {

@@ -5,21 +5,31 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <random>
 #include <string>
 #include <utility>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
 
-/// Where another process of this machine finds a segment: an open file of its maker.
+/// A number that nobody else has drawn.
+inline std::uint64_t drawn_number() {
+    std::random_device device;
+    return std::uint64_t(device()) << 32 | device();
+}
+
+/// Where another process of this machine finds a segment: an open file of its maker, which begins with this number.
+/// Processes that number each other differently, as in containers of their own, would find another file, or none.
 struct SegmentName {
     std::int32_t process = -1;
     std::int32_t file = -1;
+    std::uint64_t number = 0;
 };
 
 /// Memory that processes of one machine share: a file without a name, which is gone when the last of them has let go of
@@ -35,15 +45,15 @@ class Segment {
     /// when it is used.
     static Segment make(Index bytes) {
         Segment segment = without_memory(bytes);
-        check_code(posix_fallocate(segment.file_, 0, off_t(bytes)), "posix_fallocate");
-        segment.map(segment.file_, PROT_READ | PROT_WRITE);
+        check_code(posix_fallocate(segment.file_, 0, off_t(segment.length())), "posix_fallocate");
+        segment.map_own();
         return segment;
     }
 
     /// Addresses whose memory is taken when it is first used, as that of a heap is.
     static Segment reserve(Index bytes) {
         Segment segment = without_memory(bytes);
-        segment.map(segment.file_, PROT_READ | PROT_WRITE);
+        segment.map_own();
         return segment;
     }
 
@@ -60,14 +70,15 @@ class Segment {
     Segment& operator=(const Segment&) = delete;
 
     ~Segment() {
-        if (data_ != nullptr)
-            munmap(data_, std::size_t(bytes_));
+        if (memory_ != nullptr)
+            munmap(memory_, std::size_t(length()));
         close_file();
     }
 
-    std::byte* data() const { return static_cast<std::byte*>(data_); }
+    /// Aligned to 64 bytes.
+    std::byte* data() const { return static_cast<std::byte*>(memory_) + head_bytes; }
     Index size() const { return bytes_; }
-    SegmentName name() const { return {std::int32_t(getpid()), file_}; }
+    SegmentName name() const { return {std::int32_t(getpid()), file_, number_}; }
 
     /// Nobody can attach to it any more; those who have keep it.
     void close_file() noexcept {
@@ -81,7 +92,7 @@ class Segment {
         segment.bytes_ = bytes;
         segment.file_ = memfd_create("reigen", MFD_CLOEXEC);
         check(segment.file_ >= 0, "memfd_create");
-        check(ftruncate(segment.file_, off_t(bytes)) == 0, "ftruncate");
+        check(ftruncate(segment.file_, off_t(segment.length())) == 0, "ftruncate");
         return segment;
     }
 
@@ -91,16 +102,30 @@ class Segment {
         segment.bytes_ = bytes;
         segment.file_ = open(path.c_str(), access | O_CLOEXEC); // NOLINT(cppcoreguidelines-pro-type-vararg)
         check(segment.file_ >= 0, path.c_str());
-        segment.map(segment.file_, protection);
+        struct stat found{};
+        check(fstat(segment.file_, &found) == 0, "fstat");
+        require<CommunicationError>(found.st_size == segment.length(), "shared memory: ", path, " is another file");
+        segment.map(protection);
         segment.close_file();
+        std::memcpy(&segment.number_, segment.memory_, sizeof segment.number_);
+        require<CommunicationError>(segment.number_ == name.number, "shared memory: ", path, " is another's");
         return segment;
     }
 
-    void map(int file, int protection) {
-        void* const memory = mmap(nullptr, std::size_t(bytes_), protection, MAP_SHARED | MAP_NORESERVE, file, 0);
-        check(memory != MAP_FAILED, "mmap"); // NOLINT(performance-no-int-to-ptr)
-        data_ = memory;
+    void map_own() {
+        map(PROT_READ | PROT_WRITE);
+        number_ = drawn_number();
+        std::memcpy(memory_, &number_, sizeof number_);
     }
+
+    void map(int protection) {
+        void* const memory = mmap(nullptr, std::size_t(length()), protection, MAP_SHARED | MAP_NORESERVE, file_, 0);
+        check(memory != MAP_FAILED, "mmap"); // NOLINT(performance-no-int-to-ptr)
+        memory_ = memory;
+    }
+
+    /// Of the file: the number, and the bytes asked for.
+    Index length() const { return head_bytes + bytes_; }
 
     static void check(bool well, const char* what) { check_code(well ? 0 : errno, what); }
 
@@ -109,14 +134,18 @@ class Segment {
     }
 
     void swap(Segment& other) noexcept {
-        std::swap(data_, other.data_);
+        std::swap(memory_, other.memory_);
         std::swap(bytes_, other.bytes_);
         std::swap(file_, other.file_);
+        std::swap(number_, other.number_);
     }
 
-    void* data_ = nullptr;
+    static constexpr Index head_bytes = 64;
+
+    void* memory_ = nullptr;
     Index bytes_ = 0;
     int file_ = -1;
+    std::uint64_t number_ = 0;
 };
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET::detail
