@@ -12,8 +12,8 @@ using namespace ring_cases;
 
 namespace {
 
-constexpr Index heads_of_keys = 4, group = 2, dim = 64, value_dim = 32, tokens_a_rank = 600;
-constexpr Index pieces = 3; // of 600 x 4 x 96 floats
+constexpr Index heads_of_keys = 4, group = 2, dim = 256, value_dim = 128, tokens_a_rank = 150;
+constexpr Index pieces = 3; // of 150 x 4 x 384 floats
 
 template <class T>
 struct Gradients {
@@ -73,7 +73,7 @@ TEST(ring_pieces, heads_in_pieces_have_the_bits_of_heads_one_by_one) {
             const Mesh mesh = ring_of(world);
             expect_as_heads_one_by_one<float>(mesh, 1, Mask::causal(), SequenceLayout::zigzag);
             expect_as_heads_one_by_one<float>(mesh, 2, Mask::everything(), SequenceLayout::striped);
-            expect_as_heads_one_by_one<bfloat16>(mesh, 1, Mask::window(700, 200), SequenceLayout::contiguous);
+            expect_as_heads_one_by_one<bfloat16>(mesh, 1, Mask::window(170, 50), SequenceLayout::contiguous);
         });
 }
 
@@ -86,7 +86,7 @@ TEST(ring_pieces, heads_in_pieces_have_the_same_bits_on_a_bad_transport) {
 }
 
 TEST(ring_pieces, gradients_travel_in_as_many_messages_as_pieces) {
-    EXPECT_EQ(Index(detail::gradient_pieces(heads_of_keys, tokens_a_rank * heads_of_keys * 96 * 4).size()), pieces);
+    EXPECT_EQ(Index(detail::gradient_pieces(heads_of_keys, tokens_a_rank * heads_of_keys * 384 * 4).size()), pieces);
     EXPECT_EQ(detail::gradient_pieces(1, Index(1) << 30).size(), 1U);
     EXPECT_EQ(detail::gradient_pieces(64, Index(1) << 30).size(), 8U);
     EXPECT_EQ(detail::gradient_pieces(64, 100).size(), 1U);
