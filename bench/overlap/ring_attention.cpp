@@ -1,6 +1,7 @@
 #include "overlap/work.hpp"
 
 #include <reigen/attention/ring.hpp>
+#include <reigen/layout/redistribute.hpp>
 
 #include <cmath>
 #include <numeric>

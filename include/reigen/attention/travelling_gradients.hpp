@@ -11,7 +11,7 @@
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
-/// The gradients that go with blocks on their way round: every rank that needs a block adds what its queries give, and
+/// The gradients that go with blocks, or with some heads of them, on their way round: every rank that needs a block adds what its queries give, and
 /// after the last such rank the sum jumps home. What a rank adds is worked out while the sum so far is still arriving.
 ///
 /// Cost        a message of the block's size from each rank between the first that needs the block and the last; four
@@ -27,25 +27,28 @@ class TravellingGradients {
             home_ = ring.start_receive(take(own_size), route.rank_at(turn, ring.rank(), steps), home_tag());
     }
 
-    /// A block of `size` elements is here at this step. `add(gradients)` adds to zeros what this rank's queries give;
-    /// it is called if they need the block.
+    /// A block of `size` elements is here at this step: what others have added to it may come. `visit` is to follow.
+    void expect(int owner, int step, Index size) {
+        const int first = route_.first_needed(turn_, owner);
+        if (first > 0 && step > first)
+            arriving_ = ring_.start_receive(take(size), route_.rank_at(turn_, ring_.rank(), -1), travel_tag());
+    }
+
+    /// `add(gradients)` adds to zeros what this rank's queries give the block; it is called if they need it.
     template <class Add>
     void visit(int owner, int step, Index size, Add add) {
         const int rank = ring_.rank();
         const int first = route_.first_needed(turn_, owner);
         if (first == 0 || step < first)
             return; // nobody has added anything yet
-        Pending<A> arriving;
-        if (step > first)
-            arriving = ring_.start_receive(take(size), route_.rank_at(turn_, rank, -1), travel_tag());
         Buffer<A> sum;
         if (route_.needed(rank, owner)) {
             sum = take(size);
             std::fill(sum.begin(), sum.end(), A(0));
             add(sum.data());
         }
-        if (arriving.valid())
-            sum = added(arriving.wait(), std::move(sum));
+        if (arriving_.valid())
+            sum = added(arriving_.wait(), std::move(sum));
         settle();
         const bool last = step == route_.steps(turn_, owner);
         leaving_ = ring_.start_send(std::move(sum), last ? owner : route_.rank_at(turn_, rank, 1),
@@ -101,6 +104,7 @@ class TravellingGradients {
     const RingRoute& route_;
     Turn turn_;
     Pending<A> home_;
+    Pending<A> arriving_;
     Pending<A> leaving_;
     std::vector<Buffer<A>> spares_;
 };

@@ -20,6 +20,9 @@ struct KeyBlockShape {
 
     Index size(Index tokens) const { return batch * tokens * heads * (head_dim + value_dim); }
 
+    /// Of some of the heads.
+    KeyBlockShape of_heads(Index count) const { return {batch, count, head_dim, value_dim}; }
+
     template <class T>
     HeadsView<T> keys(T* block, Index tokens) const {
         return {block, batch, tokens, heads, head_dim, heads * tokens * head_dim, head_dim, tokens * head_dim};
@@ -59,6 +62,14 @@ void zero_heads(HeadsView<T> heads) {
     for_each_vector(heads, heads, [&](T*, T* target) { std::fill_n(target, heads.head_dim, T(0)); });
 }
 
+/// Some of the heads.
+template <class T>
+HeadsView<T> heads_in(HeadsView<T> all, const Range& range) {
+    all.data += range.first * all.head_stride;
+    all.heads = range.count;
+    return all;
+}
+
 /// A block of keys and values that this rank can read, its own or one that came by.
 template <class S>
 struct VisitingKeys {
@@ -92,6 +103,9 @@ class TravellingKeys {
     const RingRoute& route() const { return route_; }
     const KeyBlockShape& shape() const { return shape_; }
     const Runs& positions(int rank) const { return positions_[std::size_t(rank)]; }
+
+    /// Elements of the largest block.
+    Index largest() const { return *std::max_element(sizes_.begin(), sizes_.end()); }
 
     /// Calls work(VisitingKeys) for this rank's own block, then for each that comes by; see `rotate`.
     template <class Work>

@@ -49,6 +49,11 @@ class AttentionGradient {
     /// Adds the gradients of a block of keys and values to dk and dv. Polls between panels.
     void absorb(HeadsView<const S> k, HeadsView<const S> v, const Runs& positions, HeadsView<T> dk, HeadsView<T> dv);
 
+    /// The same for some heads of the block alone, which the views are of, from `first_head` on: a block may be absorbed
+    /// heads after heads, in the same bits.
+    void absorb_heads(Index first_head, HeadsView<const S> k, HeadsView<const S> v, const Runs& positions,
+                      HeadsView<T> dk, HeadsView<T> dv);
+
     /// Writes the gradients of the queries.
     void finish(HeadsView<S> dq) const;
 
@@ -121,9 +126,9 @@ class AttentionGradient {
     }
     Index scratch_size() const { return detail::padded_to_lines<T>(place_scratch(nullptr).size); }
 
-    /// How many threads share the work on so many keys, of those that have memory for it.
-    Index threads(Index keys) const {
-        const double pairs = double(grid_.batch * grid_.heads) * double(grid_.rows) * double(keys);
+    /// How many threads share the work on so many heads with so many keys, of those that have memory for it.
+    Index threads(Index heads, Index keys) const {
+        const double pairs = double(heads) * double(grid_.rows) * double(keys);
         return std::min(detail::threads_for<T>(pairs * double(3 * head_dim() + 2 * value_dim())),
                         scratch_.size() / scratch_size());
     }
@@ -233,9 +238,10 @@ class AttentionGradient {
     T scale() const { return T(rule_.scale_for_base_two()); }
 
     /// Adds the gradients of a chunk's keys or values, which `scale` multiplies, to those of the block.
-    void add_to(HeadsView<T> block, const detail::KeyChunk<M>& chunk, const T* sums, Index width, T scale) const {
+    void add_to(HeadsView<T> block, Index h, const detail::KeyChunk<M>& chunk, const T* sums, Index width,
+                T scale) const {
         for (Index k = 0; k < chunk.tile.keys; ++k, sums += width) {
-            T* const to = block.at(chunk.b, chunk.first + k, chunk.h);
+            T* const to = block.at(chunk.b, chunk.first + k, h);
             for (Index c = 0; c < block.head_dim; ++c)
                 to[c] += scale * sums[c];
         }
@@ -274,16 +280,26 @@ template <class S>
 void AttentionGradient<S>::absorb(HeadsView<const S> k, HeadsView<const S> v, const Runs& positions, HeadsView<T> dk,
                                   HeadsView<T> dv) {
     detail::check_keys(k, v, positions, grid_.batch, grid_.heads, head_dim(), value_dim());
-    detail::check_keys<T>(dk, dv, positions, grid_.batch, grid_.heads, head_dim(), value_dim());
-    if (grid_.batch * grid_.heads == 0)
+    absorb_heads(0, k, v, positions, dk, dv);
+}
+
+template <class S>
+void AttentionGradient<S>::absorb_heads(Index first_head, HeadsView<const S> k, HeadsView<const S> v,
+                                        const Runs& positions, HeadsView<T> dk, HeadsView<T> dv) {
+    require<ShapeError>(first_head >= 0 && first_head + k.heads <= grid_.heads, "attention backward: key heads ",
+                        first_head, " to ", first_head + k.heads - 1, " of ", grid_.heads);
+    detail::check_keys(k, v, positions, grid_.batch, k.heads, head_dim(), value_dim());
+    detail::check_keys<T>(dk, dv, positions, grid_.batch, k.heads, head_dim(), value_dim());
+    const Index heads = grid_.batch * k.heads;
+    if (heads == 0)
         return;
     std::fill_n(absorbed_.data(), grid_.count(), Index(0));
-    const Index heads = grid_.batch * grid_.heads;
     const Index chunks = detail::chunks_in(k.tokens, scratch_of(0).chunk);
-    detail::for_each_unit(threads(k.tokens), heads * chunks, [&](Index thread, Index unit) {
-        const Index b = unit % heads / grid_.heads, h = unit % heads % grid_.heads;
+    detail::for_each_unit(threads(heads, k.tokens), heads * chunks, [&](Index thread, Index unit) {
+        const Index b = unit % heads / k.heads, of_views = unit % heads % k.heads, h = first_head + of_views;
         const Scratch scratch = scratch_of(thread);
-        const auto chunk = detail::copy_chunk(k, v, b, h, unit / heads, positions, scratch.chunk);
+        auto chunk = detail::copy_chunk(k, v, b, of_views, unit / heads, positions, scratch.chunk);
+        chunk.h = h;
         std::fill_n(scratch.dk, chunk.tile.keys * key_width(), T(0));
         std::fill_n(scratch.dv, chunk.tile.keys * value_width(), T(0));
         for (Index panel = 0; panel < grid_.panels(); ++panel) {
@@ -292,8 +308,8 @@ void AttentionGradient<S>::absorb(HeadsView<const S> k, HeadsView<const S> v, co
             count_chunk(grid_.index(b, h, panel));
             poll();
         }
-        add_to(dk, chunk, scratch.dk, key_width(), detail::scales_scores<M> ? scale() : T(1));
-        add_to(dv, chunk, scratch.dv, value_width(), T(1));
+        add_to(dk, of_views, chunk, scratch.dk, key_width(), detail::scales_scores<M> ? scale() : T(1));
+        add_to(dv, of_views, chunk, scratch.dv, value_width(), T(1));
     });
 }
 
