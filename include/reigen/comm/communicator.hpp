@@ -30,7 +30,10 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 ///
 /// Collective  the calls documented as such are made by every rank of the group, in the same order, with matching sizes
 /// Order       sums are taken in rank order, ((x_0 + x_1) + x_2) + ..., whatever the size, the backend or the timing,
-///             so they are bit-identical on every rank and in every run; bfloat16 is summed in float and rounded once
+///             so they are bit-identical on every rank and in every run; bfloat16 is summed in float and rounded once.
+///             An all-reduce of other types over several nodes sums in rank order in each, then in the nodes' order
+/// Cost        what is given for each is what its messages carry, and `traffic` counts, also where ranks share memory
+///             and none is sent (`describe`)
 /// Throws      ArgumentError, ShapeError before any message, for what the calling rank can see to be wrong;
 ///             TimeoutError after `deadline()` seconds of waiting; PeerError where another rank failed or left;
 ///             ShapeError for messages of unlike sizes; CommunicationError from the transport, and once the
