@@ -19,7 +19,8 @@ class SlotCollectives {
 
     /// Whether slots of this shape are large enough for so many ranks.
     static bool fits(int ranks, const SlotShape& shape) {
-        return shape.slots >= 2 && shape.payload >= 256 && shape.payload >= 64 * Index(ranks);
+        return shape.slots >= 2 && shape.payload >= 256 && shape.payload >= 64 * Index(ranks) &&
+               AllToAll::fits(ranks, shape.payload);
     }
 
     /// What is done with long memory: ", long Buffers read in place".
@@ -44,7 +45,7 @@ class SlotCollectives {
         case Call::broadcast:
             return start_long_or<DirectBroadcast, SlotBroadcast>(operation);
         case Call::all_to_all:
-            return start_plan<SlotAllToAll>(operation);
+            return start_plan<AllToAll>(operation);
         case Call::barrier:
             return meet(operation);
         case Call::agree:
