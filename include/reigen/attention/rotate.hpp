@@ -2,6 +2,7 @@
 
 #include <reigen/attention/ring_route.hpp>
 #include <reigen/comm/communicator.hpp>
+#include <reigen/comm/shown.hpp>
 #include <reigen/core/buffer.hpp>
 
 #include <span>
@@ -65,6 +66,36 @@ void rotate(const Communicator& ring, const RingRoute& route, Turn turn, std::sp
         spare = leaving.valid() ? leaving.wait() : std::move(here);
         here = arriving.valid() ? arriving.wait() : Buffer<T>();
     }
+}
+
+/// The same visits, in the same order, of blocks that are read where they lie: nothing travels, and a rank holds no block
+/// but its own. False, and no visit, where memory cannot be read so.
+///
+/// Cost        what messages would carry is counted as sent
+/// Collective  over the ring
+template <class T, class Pack, class Work>
+bool look_round(const Communicator& ring, const RingRoute& route, Turn turn, std::span<const Index> sizes, Pack pack,
+                Work work) {
+    if (!ring.backend()->reads_in_place())
+        return false;
+    const int rank = ring.rank();
+    Buffer<T> own;
+    if (route.steps(turn, rank) > 0) {
+        own = Buffer<T>(sizes[std::size_t(rank)]);
+        pack(own.span());
+    }
+    Shown<T> blocks(ring, std::move(own));
+    if (!blocks.readable())
+        return false;
+    for (int step = 0; step <= route.steps(turn); ++step) {
+        const int owner = route.block_at(turn, rank, step);
+        if (route.steps(turn, owner) > step)
+            ring.backend()->account({}, {1, sizes[std::size_t(owner)] * Index(sizeof(T))});
+        if (route.steps(turn, owner) >= step)
+            work(Visit<T>{step, owner, step == 0 ? nullptr : blocks.of(owner)});
+    }
+    blocks.close();
+    return true;
 }
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -107,7 +107,8 @@ class TravellingKeys {
     /// Elements of the largest block.
     Index largest() const { return *std::max_element(sizes_.begin(), sizes_.end()); }
 
-    /// Calls work(VisitingKeys) for this rank's own block, then for each that comes by; see `rotate`.
+    /// Calls work(VisitingKeys) for this rank's own block, then for each that comes by (`rotate`) or can be read where it
+    /// lies (`look_round`).
     template <class Work>
     void go_round(Turn turn, Work work) const {
         const MemoryScope scope(MemoryUse::keys_values);
@@ -116,13 +117,15 @@ class TravellingKeys {
             copy_heads(k_, shape_.keys(block.data(), k_.tokens));
             copy_heads(v_, shape_.values(block.data(), v_.tokens));
         };
-        rotate<S>(ring_, route_, turn, sizes_, pack, [&](const Visit<S>& visit) {
+        const auto visit_keys = [&](const Visit<S>& visit) {
             const Runs& held = positions(visit.owner);
             const bool own = visit.step == 0;
             work(VisitingKeys<S>{visit.step, visit.owner, own ? k_ : shape_.keys(visit.data, held.size()),
                                  own ? v_ : shape_.values(visit.data, held.size()), held,
                                  route_.needed(rank, visit.owner)});
-        });
+        };
+        if (!look_round<S>(ring_, route_, turn, sizes_, pack, visit_keys))
+            rotate<S>(ring_, route_, turn, sizes_, pack, visit_keys);
     }
 
   private:

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <ranges>
 #include <span>
@@ -112,6 +113,18 @@ class Communicator final {
 
     /// Returns when every rank has come. Collective.
     void barrier() const { run(Operation{}); }
+
+    /// Where this rank can read what each rank shows of its memory, this rank's own among it; empty on all ranks where
+    /// one's cannot be read so. Before it is written again or freed, the ranks have to `meet`; `Shown` sees to that.
+    /// Collective.
+    std::vector<const std::byte*> show(std::span<const std::byte> mine) const;
+
+    /// A barrier that `traffic` does not count. Collective.
+    void meet() const {
+        Operation operation;
+        operation.counted = false;
+        run(operation);
+    }
 
     /// Makes sure that all ranks have the same fields(), a std::vector<Field>: what an algorithm made of messages calls
     /// before the first of them, with the sizes that decide who sends what. Collective where the communicator is
@@ -370,6 +383,28 @@ class Communicator final {
     std::shared_ptr<detail::CommunicatorState> state_;
     const std::string* name_ = nullptr; // among the state's; none: "world"
 };
+
+inline std::vector<const std::byte*> Communicator::show(std::span<const std::byte> mine) const {
+    const Backend& backend = *state_->backend;
+    if (!backend.reads_in_place())
+        return {};
+    const SharedAddress own =
+        mine.empty() ? SharedAddress::of_nothing() : backend.address_of(mine.data(), Index(mine.size()));
+    const std::array<std::uint64_t, 2> told = {own.address, own.behind_start};
+    std::vector<std::uint64_t> all(2 * std::size_t(size()));
+    Operation operation = all_gather_operation(told, all, {});
+    operation.counted = false;
+    run(operation);
+    std::vector<const std::byte*> shown;
+    for (int r = 0; r < size(); ++r) {
+        const SharedAddress memory{all[2 * std::size_t(r)], all[2 * std::size_t(r) + 1]};
+        if (!memory.in_place())
+            return {};
+        const bool elsewhere = r != rank() && memory != SharedAddress::of_nothing();
+        shown.push_back(elsewhere ? backend.in_place(r, memory) : mine.data());
+    }
+    return shown;
+}
 
 inline Communicator Communicator::split(int color, int key, const std::string& name) const {
     require(color >= 0, "split: color ", color, "; want 0 or more");

@@ -25,6 +25,7 @@ class Faulty final : public Wrapper {
 
     std::string description() const override { return inner().description() + "; by messages, with faults"; }
     bool compares() const override { return false; } // its collectives are messages, which nobody compares
+    bool reads_in_place() const override { return false; }
     bool lends(int peer) const override { return state_->plan.block == 0 && inner().lends(peer); }
 
     std::unique_ptr<Message> start_message(const Operation& operation) override {

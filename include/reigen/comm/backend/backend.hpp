@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/comm/backend/operation.hpp>
+#include <reigen/comm/backend/shared_address.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -88,12 +89,24 @@ class Backend {
     /// Whether a receive from this rank may read the sender's memory in place.
     virtual bool lends(int peer) const { return static_cast<void>(peer), false; }
 
+    /// Whether ranks can read of each other's memory where it lies, of what `address_of` says they can; alike on all.
+    virtual bool reads_in_place() const { return false; }
+
+    virtual SharedAddress address_of(const std::byte* memory, Index bytes) const {
+        return static_cast<void>(memory), static_cast<void>(bytes), SharedAddress();
+    }
+
+    /// Where this rank sees such memory of another one.
+    virtual const std::byte* in_place(int rank, SharedAddress memory) const {
+        return static_cast<void>(rank), static_cast<void>(memory), nullptr;
+    }
+
     /// `start_message`, counted.
     std::unique_ptr<Message> message(const Operation& operation);
 
     virtual Traffic traffic() const { return traffic_; }
 
-    /// Counts what a collective sends that this backend carries without messages, and tells whoever wanted to see those.
+    /// Counts what is sent by no message, as messages would have carried it, and tells whoever wanted to see those.
     inline void account(const Operation& operation, Traffic sent);
 
     /// A collective below has sent so much without messages: for wrappers that account for them.
@@ -121,6 +134,8 @@ inline std::unique_ptr<Message> Backend::message(const Operation& operation) {
 }
 
 inline void Backend::account(const Operation& operation, Traffic sent) {
+    if (!operation.counted)
+        return;
     count(sent);
     if (operation.messages != nullptr)
         operation.messages->take_note(sent);

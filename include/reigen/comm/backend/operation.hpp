@@ -119,6 +119,7 @@ struct Operation {
     int peer = 0;                    // the other rank of a message, the root of a broadcast
     int tag = 0;                     // of a message; of a collective its order number on the communicator
     bool lend = false;               // a receive that only wants to read: the sender's memory will do (`Message`)
+    bool counted = true;             // in `traffic`; one that serves another is counted with that
     bool blocks = false;             // whether the rank waits for its end before it does anything else
     std::optional<Call> part_of;     // the collective that a message belongs to
     std::string_view claim;          // agree: what the ranks are to have in common; until the starting call returns

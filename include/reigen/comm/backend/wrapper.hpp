@@ -38,6 +38,12 @@ class Wrapper : public Backend {
     /// What it stands on.
     const std::shared_ptr<Backend>& wrapped() const { return inner_; }
 
+    bool reads_in_place() const override { return inner_->reads_in_place(); }
+    SharedAddress address_of(const std::byte* memory, Index bytes) const override {
+        return inner_->address_of(memory, bytes);
+    }
+    const std::byte* in_place(int rank, SharedAddress memory) const override { return inner_->in_place(rank, memory); }
+
     Traffic traffic() const override { return Backend::traffic() + inner_->traffic(); }
 
     void take_note(Traffic sent) override { inner_->take_note(sent); }

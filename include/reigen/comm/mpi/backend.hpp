@@ -66,6 +66,12 @@ class MpiBackend final : public Backend {
         return number;
     }
 
+    bool reads_in_place() const override { return peer_memory().in_place(); }
+    SharedAddress address_of(const std::byte* memory, Index bytes) const override {
+        return peer_memory().address_of(memory, bytes);
+    }
+    const std::byte* in_place(int rank, SharedAddress memory) const override { return peer_memory().at(rank, memory); }
+
     std::unique_ptr<Message> start_message(const Operation& operation) override {
         if (operation.call == Call::send)
             return std::make_unique<detail::MpiSend>(comm_, options_.block_bytes, operation);
@@ -92,6 +98,11 @@ class MpiBackend final : public Backend {
     }
 
   private:
+    const detail::PeerMemory& peer_memory() const {
+        static const detail::PeerMemory none;
+        return node_->get() != nullptr ? node_->get()->peer_memory() : none;
+    }
+
     /// Collective.
     void make_levels(MPI_Comm node, const detail::NodeShape& shape) {
         MPI_Comm in_node = MPI_COMM_NULL;

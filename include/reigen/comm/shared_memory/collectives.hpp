@@ -29,6 +29,7 @@ class SlotCollectives {
                       use_.peer_memory.copies() ? ", other long memory copied by the system" : "");
     }
 
+    const PeerMemory& peer_memory() const { return use_.peer_memory; }
     const SlotShape& shape() const { return use_.slots.shape(); }
 
     /// `operation`: a collective, not `agree`. Ranks that call the same one choose alike.

@@ -28,7 +28,7 @@ class DirectPlan : public SlotPlan {
     void meet(int peer, SharedAddress memory) { met_[std::size_t(peer)] = memory; }
 
     bool all_in_place() const {
-        return std::ranges::all_of(met_, [](SharedAddress memory) { return memory.in_heap(); });
+        return std::ranges::all_of(met_, [](SharedAddress memory) { return memory.in_place(); });
     }
 
   protected:
@@ -58,7 +58,7 @@ class DirectPlan : public SlotPlan {
     /// Elements of a peer, where they lie or copied to where this rank has room for them.
     const std::byte* term(int peer, Index first, Index count) {
         const SharedAddress memory = met_[std::size_t(peer)];
-        if (memory.in_heap())
+        if (memory.in_place())
             return peer_memory().at(peer, memory) + first * width();
         if (scratch_.empty()) {
             const MemoryScope scope(MemoryUse::messages);

@@ -152,7 +152,7 @@ class AllToAll final : public SlotPlan {
 
     /// Alike on all ranks, which all have been told the same.
     bool reads_directly() const {
-        const bool in_heaps = std::ranges::all_of(peers_, [](const Peer& peer) { return peer.memory.in_heap(); });
+        const bool in_heaps = std::ranges::all_of(peers_, [](const Peer& peer) { return peer.memory.in_place(); });
         const Index bytes = longest_ * width();
         return bytes >= least_bytes && (in_heaps || (peer_memory().copies() && bytes >= copied_bytes));
     }

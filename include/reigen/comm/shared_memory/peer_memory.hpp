@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reigen/comm/backend/shared_address.hpp>
 #include <reigen/comm/shared_memory/heap.hpp>
 #include <reigen/comm/shared_memory/segment.hpp>
 
@@ -15,15 +16,6 @@
 #include <vector>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
-
-/// Memory of a rank, as it tells others of it.
-struct SharedAddress {
-    std::uint64_t address = 0;      // in its own process
-    std::uint64_t behind_start = 0; // of its heap: 1 + bytes; 0 where it lies elsewhere
-
-    /// Whether others can read it where it lies.
-    bool in_heap() const { return behind_start != 0; }
-};
 
 /// What a rank can read of the memory of the other processes of its group: their heaps in place, and whatever else they
 /// have by a copy of the system's, where that allows it.
@@ -51,7 +43,7 @@ class PeerMemory {
     /// Whether the system copies what lies elsewhere.
     bool copies() const { return !processes_.empty(); }
 
-    /// Where this rank sees memory of a rank's heap.
+    /// Where this rank sees memory of another one's heap.
     const std::byte* at(int rank, SharedAddress memory) const {
         return heaps_[std::size_t(rank)]->data() + (memory.behind_start - 1);
     }
@@ -61,7 +53,7 @@ class PeerMemory {
     ///
     /// Throws  CommunicationError with the system's words
     void read(int rank, SharedAddress memory, Index offset, std::byte* to, Index bytes) const {
-        if (memory.in_heap()) {
+        if (memory.in_place()) {
             std::memcpy(to, at(rank, memory) + offset, std::size_t(bytes));
             return;
         }

@@ -299,6 +299,18 @@ class ThreadBackend final : public Backend {
                       " bytes through shared slots, the rest read in place");
     }
 
+    bool reads_in_place() const override { return size() > 1; }
+
+    SharedAddress address_of(const std::byte* memory, Index) const override {
+        const auto address = std::uint64_t(reinterpret_cast<std::uintptr_t>(memory));
+        return {address, 1 + address};
+    }
+
+    const std::byte* in_place(int, SharedAddress memory) const override {
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): another thread's pointer
+        return reinterpret_cast<const std::byte*>(std::uintptr_t(memory.address));
+    }
+
     std::unique_ptr<Message> start_message(const Operation& operation) override {
         return std::make_unique<detail::ThreadMessage>(hub_, rank_, operation);
     }
