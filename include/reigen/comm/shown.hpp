@@ -22,7 +22,7 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 template <class T>
 class Shown {
   public:
-    /// `ranks` outlives it. Collective.
+    /// Collective.
     ///
     /// Cost  an all_gather of 16 bytes a rank, which `traffic` does not count; none where memory cannot be read so
     Shown(const Communicator& ranks, Buffer<T> mine) : ranks_(ranks), mine_(std::move(mine)) {
@@ -51,7 +51,7 @@ class Shown {
     }
 
   private:
-    const Communicator& ranks_;
+    Communicator ranks_;
     Buffer<T> mine_;
     std::vector<const std::byte*> blocks_; // of each rank, while others may read this one's
 };
