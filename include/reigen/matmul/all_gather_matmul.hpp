@@ -56,7 +56,7 @@ void gather_by_steps(const Communicator& ranks, Strided<const T> mine, const std
                 spare = Buffer<T>(rows(next) * mine.cols);
             arriving = ranks.start_receive(std::move(spare), next, tag);
         }
-        if (!last && own.size() > 0)
+        if (!last && !mine.empty())
             leaving = ranks.start_send(std::move(own), at(step + 1), tag);
         work(at(-step), part);
         if (leaving.valid())
