@@ -4,7 +4,7 @@
 
 #include <reigen/kernel/packet.hpp>
 
-#if defined(__AVX512BF16__)
+#if defined(REIGEN_BFLOAT16_PAIRS)
 #include <immintrin.h>
 #endif
 
@@ -50,7 +50,7 @@ double multiply_add_peak() {
     return 2.0 * peak_chains * reigen::detail::lanes<T> * steps / seconds;
 }
 
-#if defined(__AVX512BF16__)
+#if defined(REIGEN_BFLOAT16_PAIRS)
 
 /// The same of pairs of bfloat16, summed in float: 4 flops a lane.
 [[gnu::noinline]] inline void multiply_add_pairs_in_registers(int steps) {
@@ -75,7 +75,7 @@ inline double multiply_add_peak<reigen::bfloat16>() {
 
 #else
 
-/// Without an instruction of its own bfloat16 is widened: float's peak is its peak.
+/// Without an instruction of its own, or with a slow one, bfloat16 is widened: float's peak is its peak.
 template <>
 inline double multiply_add_peak<reigen::bfloat16>() {
     return multiply_add_peak<float>();

@@ -18,7 +18,7 @@ struct BFloat16Pair {
 };
 
 inline constexpr bool multiplies_pairs =
-#if defined(__AVX512F__) && defined(__AVX512BF16__)
+#if defined(REIGEN_BFLOAT16_PAIRS)
     true;
 #else
     false;

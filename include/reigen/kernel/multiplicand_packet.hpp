@@ -91,7 +91,7 @@ void pack_steps(const From* from, M* to, Index k) {
     }
 }
 
-#if defined(__AVX512F__) && defined(__AVX512BF16__)
+#if defined(REIGEN_BFLOAT16_PAIRS)
 
 using PairPacket [[gnu::vector_size(4 * lanes<float>)]] = std::uint32_t;
 
