@@ -4,7 +4,9 @@
 #include <reigen/comm/communicator.hpp>
 #include <reigen/comm/shown.hpp>
 #include <reigen/core/buffer.hpp>
+#include <reigen/core/buffer_source.hpp>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -69,14 +71,18 @@ void rotate(const Communicator& ring, const RingRoute& route, Turn turn, std::sp
 }
 
 /// The same visits, in the same order, of blocks that are read where they lie: nothing travels, and a rank holds no block
-/// but its own. False, and no visit, where memory cannot be read so.
+/// but its own. False, and no visit, where memory cannot be read so, or where a block is so short that it lies on the
+/// heap.
 ///
 /// Cost        what messages would carry is counted as sent
 /// Collective  over the ring
 template <class T, class Pack, class Work>
 bool look_round(const Communicator& ring, const RingRoute& route, Turn turn, std::span<const Index> sizes, Pack pack,
                 Work work) {
-    if (!ring.backend()->reads_in_place())
+    const auto is_long = [](Index size) {
+        return size == 0 || std::size_t(size) * sizeof(T) >= BufferSource::least_bytes;
+    };
+    if (!ring.backend()->reads_in_place() || !std::ranges::all_of(sizes, is_long))
         return false;
     const int rank = ring.rank();
     Buffer<T> own;
