@@ -102,7 +102,7 @@ inline constexpr Index decoded_values = 32;
 
 /// Asks for `count` rows of keys or values that lie further on than the ones from `first` on, in so many steps.
 template <class S>
-GradualPrefetch<S> prefetch_ahead(LeftPanel<S> rows, Index first, Index count, Index end, Index features, Index steps) {
+GradualPrefetch prefetch_ahead(LeftPanel<S> rows, Index first, Index count, Index end, Index features, Index steps) {
     constexpr Index ahead = 32;
     const Index begin = std::min(first + ahead, end);
     return {Strided<const S>{rows.from_row(begin).data, std::min(count, end - begin), features, rows.row, 1}, steps};
@@ -134,7 +134,7 @@ REIGEN_INLINE void for_each_rows(Index rows, Step step, Index first = 0) {
 /// taken to be the last one. Lanes are begun to be added up: `sums` gets a packet a row.
 template <class T, int Rows, class S>
 REIGEN_INLINE void multiply_features(Index width, const T* queries, LeftPanel<S> keys, Index count, T* sums,
-                                     Index sums_of_row, GradualPrefetch<S>& prefetch) {
+                                     Index sums_of_row, GradualPrefetch& prefetch) {
     constexpr int Keys = decoded_keys<T>;
     Packet<T> sum[Rows * Keys];
     const S* key[Keys];

@@ -37,7 +37,9 @@ struct GemmBlocking {
     /// Between two rows of a packed left factor: not a power of two, so that they do not share a cache set.
     static constexpr Index left_row_stride = depth + cache_line / Index(sizeof(M));
     /// A left factor above this many bytes is fetched ahead. In turns with not doing so in one process: 3% faster at
-    /// 2048^3, and at 1024^3 where it is packed from its columns; 2% slower at 512^3; no difference seen between.
+    /// 2048^3, and at 1024^3 where it is packed from its columns; 2% slower at 512^3; no difference seen between. A few
+    /// lines with every k-block: all those of a tile at once are more than an Intel core has buffers for, and its
+    /// products of 1024^3 to 2048^3 and 512x1024x4096 take 3 to 4% longer.
     static constexpr Index near_bytes = Index(1) << 20;
     /// A right factor within this many bytes of memory is read where it lies, if that is in whole packets. On a Zen 4
     /// core: 1.1 times as fast as packing it at 32x128x128, 1.025 at 128^3, 1.02 at 256^3, 0.985 at 1024x64x1024.
@@ -184,7 +186,8 @@ class BlockProduct {
     void add_tiles(const LeftBlock<M>& left, const RightPanel<M>& right, Index depth, T beta, Strided<T> c,
                    Factor next) {
         const Index packets = packets_for<T>(c.cols);
-        GradualPrefetch<From> prefetch_next(fetch_ahead_ ? next : Factor{}, TileShape::tiles(c.rows, packets));
+        const Index k_blocks = (depth + gemm_k_block<T> - 1) / gemm_k_block<T>;
+        GradualPrefetch prefetch_next(fetch_ahead_ ? next : Factor{}, TileShape::tiles(c.rows, packets) * k_blocks);
         for (Index i = 0, height = 0; i < c.rows; i += height) {
             height = TileShape::next_height(c.rows - i);
             const LeftPanel<M> a = left.tile(i, height);
@@ -192,9 +195,8 @@ class BlockProduct {
                 width = TileShape::next_width(packets - p);
                 const Index column = p * lanes<T>;
                 const Index columns = std::min(width * lanes<T>, c.cols - column);
-                prefetch_next.step();
-                TileKernels<M>::kernel(height, width)(
-                    {depth, a, right.from_packet(p), alpha_, beta, c.block(i, column, height, columns)});
+                TileKernels<M>::kernel(height, width)({depth, a, right.from_packet(p), alpha_, beta,
+                                                       c.block(i, column, height, columns), &prefetch_next});
             }
             clock_.advance(height * packets * lanes<T> * depth * k_in<M>);
         }

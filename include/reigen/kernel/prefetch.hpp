@@ -27,10 +27,10 @@ REIGEN_INLINE void prefetch_to_write(const void* address) {
 
 /// Brings a block of a matrix nearer, a few cache lines at a time, while something else is computed: processors follow
 /// one row by themselves, but not from the end of a row to the next.
-template <class Scalar>
 class GradualPrefetch {
   public:
     /// Done after so many steps. A block without contiguous rows or columns is left alone.
+    template <class Scalar>
     GradualPrefetch(Strided<const Scalar> block, Index steps) {
         if (block.empty() || (block.row_stride != 1 && block.col_stride != 1))
             return;
