@@ -66,22 +66,23 @@ void go_round_with_gradients(const TravellingKeys<S, Where>& keys, Turn turn, At
     }
     keys.go_round(turn, [&](const VisitingKeys<S>& block) {
         const Index tokens = block.positions.size();
-        if (block.step > 0) {
-            for (auto& [heads, shape, gradients] : pieces)
-                gradients.expect(block.owner, block.step, shape.size(tokens));
-            for (auto& [heads, shape, gradients] : pieces)
-                gradients.visit(block.owner, block.step, shape.size(tokens), [&, heads = heads, shape = shape](A* sum) {
-                    state.absorb_heads(heads.first, heads_in(block.k, heads), heads_in(block.v, heads), block.positions,
-                                       shape.keys(sum, tokens), shape.values(sum, tokens));
-                });
-        } else if (turn == Turn::onward && block.needed) {
-            state.absorb(block.k, block.v, block.positions, dk, dv);
+        if (block.step == 0) {
+            if (turn == Turn::onward && block.needed)
+                state.absorb(block.k, block.v, block.positions, dk, dv);
+            return;
         }
+        for (Piece& piece : pieces)
+            piece.gradients.expect(block.owner, block.step, piece.shape.size(tokens));
+        for (Piece& piece : pieces)
+            piece.gradients.visit(block.owner, block.step, piece.shape.size(tokens), [&](A* sum) {
+                state.absorb_heads(piece.heads.first, heads_in(block.k, piece.heads), heads_in(block.v, piece.heads),
+                                   block.positions, piece.shape.keys(sum, tokens), piece.shape.values(sum, tokens));
+            });
     });
-    for (auto& [heads, shape, gradients] : pieces)
-        gradients.come_home([&, heads = heads, shape = shape](const A* sum) {
-            add_heads(shape.keys(sum, dk.tokens), heads_in(dk, heads));
-            add_heads(shape.values(sum, dv.tokens), heads_in(dv, heads));
+    for (Piece& piece : pieces)
+        piece.gradients.come_home([&](const A* sum) {
+            add_heads(piece.shape.keys(sum, dk.tokens), heads_in(dk, piece.heads));
+            add_heads(piece.shape.values(sum, dv.tokens), heads_in(dv, piece.heads));
         });
 }
 

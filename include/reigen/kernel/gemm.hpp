@@ -49,18 +49,26 @@ REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const floa
                                                        Strided<float>);
 REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const float>, PackedRight<float>, float,
                                                        Strided<float>);
+REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const float>, PackedRightForManyRows<float>,
+                                                       float, Strided<float>);
 REIGEN_KERNEL_INSTANTIATION template void gemm_checked(double, Strided<const double>, Strided<const double>, double,
                                                        Strided<double>);
 REIGEN_KERNEL_INSTANTIATION template void gemm_checked(double, Strided<const double>, PackedRight<double>, double,
                                                        Strided<double>);
+REIGEN_KERNEL_INSTANTIATION template void gemm_checked(double, Strided<const double>, PackedRightForManyRows<double>,
+                                                       double, Strided<double>);
 REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const bfloat16>, Strided<const bfloat16>, float,
                                                        Strided<bfloat16>);
 REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const bfloat16>, PackedRight<bfloat16>, float,
                                                        Strided<bfloat16>);
+REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const bfloat16>, PackedRightForManyRows<bfloat16>,
+                                                       float, Strided<bfloat16>);
 REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const bfloat16>, Strided<const bfloat16>, float,
                                                        Strided<float>);
 REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const bfloat16>, PackedRight<bfloat16>, float,
                                                        Strided<float>);
+REIGEN_KERNEL_INSTANTIATION template void gemm_checked(float, Strided<const bfloat16>, PackedRightForManyRows<bfloat16>,
+                                                       float, Strided<float>);
 #endif
 
 /// What gemm asks of its arguments; `b_rows` and `b_cols` are of the right factor, `b_data` where it starts.
@@ -80,6 +88,17 @@ constexpr void check_types() {
     static_assert(std::is_same_v<From, std::remove_const_t<B>>, "reigen: gemm multiplies factors of one type");
     static_assert(std::is_same_v<C, From> || std::is_same_v<C, Accumulator<From>>,
                   "reigen: gemm writes the type of its factors or of their sums");
+}
+
+/// `gemm` with a packed right factor for products of many rows; of few, it is right but not fast. A file that has only
+/// these compiles in less time.
+template <class A, class B, class C>
+void gemm_many_rows(Accumulator<A> alpha, const Strided<A>& a, const PackedWeight<B>& b, Accumulator<A> beta,
+                    const Strided<C>& c) {
+    using From = std::remove_const_t<A>;
+    check_types<From, B, C>();
+    require_product(a, b.rows(), b.cols(), nullptr, c);
+    gemm_checked<From>(alpha, Strided<const From>(a), PackedRightForManyRows<B>{b.factor()}, beta, c);
 }
 
 } // namespace detail

@@ -62,6 +62,10 @@ template <class From>
 bool rows_are_few(Index rows, const PackedRight<From>&) {
     return rows <= StreamedTile::rows;
 }
+template <class From>
+bool rows_are_few(Index, const PackedRightForManyRows<From>&) {
+    return false;
+}
 
 /// Scratch memory of one product.
 template <class M, class Out>
@@ -125,10 +129,10 @@ class BlockProduct {
 
     template <class Right>
     void add(Factor a, Right b, T beta, Strided<T> c) {
-        if (rows_are_few(c.rows, b))
-            add_few_rows(a, b, beta, c);
-        else
-            add_k_blocks(a, b, beta, c);
+        if constexpr (!std::is_same_v<Right, PackedRightForManyRows<From>>)
+            if (rows_are_few(c.rows, b))
+                return add_few_rows(a, b, beta, c);
+        add_k_blocks(a, b, beta, c);
     }
 
   private:

@@ -37,6 +37,14 @@ struct PackedRight {
     RightPanel<Element> panels() const { return {data, panel, width}; }
 };
 
+/// The same where it is not streamed, however few the rows of the product: what streams it is long to compile.
+template <class S>
+struct PackedRightForManyRows : PackedRight<S> {
+    PackedRightForManyRows block(Index first_row, Index first_col, Index row_count, Index col_count) const {
+        return {PackedRight<S>::block(first_row, first_col, row_count, col_count)};
+    }
+};
+
 } // namespace detail
 
 /// A right factor in the order in which products read it: packed once, multiplied with by many. `gemm` and `matmul`

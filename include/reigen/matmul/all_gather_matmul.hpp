@@ -81,7 +81,7 @@ auto multiply_by_steps(const X& x, const ShardSpec& whole, const std::vector<Ran
     gather_by_steps<S>(ranks, x.strided(), blocks, [&](int rank, Strided<const S> part) {
         const Range& rows = blocks[std::size_t(rank)];
         keep(rows, part);
-        gemm(T(1), part, right, T(0), rows_of_block(c.strided(), rows));
+        gemm_many_rows(T(1), part, right, T(0), rows_of_block(c.strided(), rows));
     });
     return c;
 }

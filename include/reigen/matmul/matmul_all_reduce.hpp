@@ -24,7 +24,7 @@ void multiply_and_sum_rows(const Communicator& ranks, Strided<const S> a, const 
     for (int piece = 0; piece < pieces; ++piece) {
         const Range rows = balanced_range(c.rows, pieces, piece);
         Buffer<T> block(rows.count * c.cols);
-        gemm(A(1), rows_of_block(a, rows), b, A(0), row_major(block.data(), rows.count, c.cols));
+        gemm_many_rows(A(1), rows_of_block(a, rows), b, A(0), row_major(block.data(), rows.count, c.cols));
         sums.push_back(ranks.start_all_reduce(std::move(block)));
     }
     for (int piece = 0; piece < pieces; ++piece) {

@@ -72,7 +72,7 @@ void multiply_and_scatter(const Communicator& ranks, Strided<const S> a, const R
     const auto product_for = [&](int rank) {
         const Range& rows = blocks[std::size_t(rank)];
         Buffer<T> block(rows.count * cols);
-        gemm(A(1), rows_of_block(a, rows), b, A(0), row_major(block.data(), rows.count, cols));
+        gemm_many_rows(A(1), rows_of_block(a, rows), b, A(0), row_major(block.data(), rows.count, cols));
         return block;
     };
     ScatteredSum<T> scattered(ranks, sum.size());
