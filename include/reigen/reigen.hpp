@@ -44,7 +44,6 @@
 #include <reigen/matmul/audit.hpp>
 #include <reigen/matmul/elementwise.hpp>
 #include <reigen/matmul/matmul.hpp>
-#include <reigen/matmul/matmul_all_reduce.hpp>
 #include <reigen/matmul/matmul_reduce_scatter.hpp>
 #include <reigen/matmul/packed_shard.hpp>
 #include <reigen/matmul/same_bits.hpp>

@@ -7,7 +7,6 @@
 #include <reigen/core/random.hpp>
 #include <reigen/layout/sequences.hpp>
 #include <reigen/matmul/all_gather_matmul.hpp>
-#include <reigen/matmul/matmul_all_reduce.hpp>
 #include <reigen/matmul/matmul_reduce_scatter.hpp>
 #include <reigen/matmul/packed_shard.hpp>
 
@@ -85,21 +84,11 @@ void expect_scattered_as_plain(const Mesh& mesh, const Partition& rows) {
 }
 
 template <class S>
-void expect_summed_as_plain(const Mesh& mesh, Index rows) {
-    const auto h = numbers<S, split_cols(tp)>(mesh, rows, k, 1);
-    const auto w = numbers<S, split_rows(tp)>(mesh, k, n, 2);
-    EXPECT_TRUE(same_bits(matmul_all_reduce(h, w), sum(matmul(h, w))));
-    EXPECT_TRUE(same_bits(matmul_all_reduce(h, PackedShard(w)), sum(matmul(h, w))));
-}
-
-template <class S>
 void expect_all_as_plain(const Mesh& mesh) {
     for (const Partition& rows : divisions(mesh.size(tp))) {
         expect_gathered_as_plain<S>(mesh, rows);
         expect_scattered_as_plain<S>(mesh, rows);
     }
-    for (const Index rows : {0, 5, 127, 131, 200, 1031})
-        expect_summed_as_plain<S>(mesh, rows);
 }
 
 } // namespace
@@ -132,7 +121,6 @@ TEST(overlap, takes_the_axes_that_divide_tokens_as_they_are) {
         const auto w = numbers<float, split_rows(tp)>(mesh, k, n, 2);
         const auto y = matmul_reduce_scatter<split_rows(R | tp)>(h, w);
         EXPECT_TRUE(same_bits(y, redistribute<split_rows(R | tp)>(matmul(h, w))));
-        EXPECT_TRUE(same_bits(matmul_all_reduce(h, w), sum(matmul(h, w))));
         const auto v = numbers<float, split_cols(tp)>(mesh, n, k, 3);
         EXPECT_TRUE(same_bits(all_gather_matmul<split_rows(R)>(y, v), matmul(redistribute<split_rows(R)>(y), v)));
     });
@@ -205,14 +193,6 @@ TEST(overlap, sends_what_the_collectives_send) {
             expect_traffic(sent_by(ranks, [&] { matmul_reduce_scatter<split_rows(tp)>(h, v, rows); }),
                            others_with_rows(rows, r), (rows.size() - m_r) * n);
         }
-        const Index tokens = 1031;
-        const auto h = numbers<float, split_cols(tp)>(mesh, tokens, k, 1);
-        Index elements = 0;
-        for (int piece = 0; piece < 4; ++piece) {
-            const Index size = balanced_range(tokens, 4, piece).count * n;
-            elements += P == 1 ? 0 : size + (P - 2) * balanced_range(size, P, r).count;
-        }
-        expect_traffic(sent_by(ranks, [&] { matmul_all_reduce(h, v); }), P == 1 ? 0 : 4 * 2 * (P - 1), elements);
     });
 }
 
@@ -226,20 +206,16 @@ TEST(overlap, works_in_steps_with_enough_rows_and_only_then) {
             all_gather_matmul<replicated>(x, numbers<float, split_cols(tp)>(mesh, k, n, 2));
             const auto v = numbers<float, split_rows(tp)>(mesh, k, n, 2);
             matmul_reduce_scatter<split_rows(tp)>(h, v);
-            matmul_all_reduce(h, v);
             const TraceSummary summary = trace.summary();
             const auto* const row = summary.find(operation, "tp");
             return row == nullptr ? Index(0) : row->total().count / 3;
         };
-        EXPECT_EQ(calls(3 * 64, "send"), 4); // two of each of the first two
+        EXPECT_EQ(calls(3 * 64, "send"), 4); // two of each
         EXPECT_EQ(calls(3 * 64, "all_gather"), 0);
         EXPECT_EQ(calls(3 * 64, "reduce_scatter"), 0);
-        EXPECT_EQ(calls(3 * 64, "all_reduce"), 3);
         EXPECT_EQ(calls(3 * 64 - 1, "send"), 0);
         EXPECT_EQ(calls(3 * 64 - 1, "all_gather"), 1);
         EXPECT_EQ(calls(3 * 64 - 1, "reduce_scatter"), 1);
-        EXPECT_EQ(calls(3 * 64 - 1, "all_reduce"), 2);
-        EXPECT_EQ(calls(127, "all_reduce"), 1);
     });
 }
 
@@ -258,7 +234,6 @@ TEST(overlap, shapes_that_do_not_fit_throw_on_every_rank_before_any_message) {
         const Sharded<float, split_rows(tp)> fits(mesh, 4, 5);
         EXPECT_EQ(words_of<ShapeError>([&] { matmul_reduce_scatter<split_rows(tp)>(h, fits, 599); }),
                   "matmul_reduce_scatter: a b is 600x5, the partition of its rows is for 599");
-        EXPECT_EQ(words_of<ShapeError>([&] { matmul_all_reduce(h, v); }), "matmul_all_reduce: a is 600x4, b is 6x5");
         EXPECT_EQ(traffic_of_rank(), before);
     });
 }

@@ -7,6 +7,7 @@
 #include <reigen/core/buffer_source.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <utility>
 
@@ -19,6 +20,12 @@ struct Visit {
     int owner;     // the rank whose block it is
     const T* data; // null for this rank's own
 };
+
+/// What writes this rank's own block, and what is done with every block.
+template <class T>
+using Packing = std::function<void(std::span<T>)>;
+template <class T>
+using Working = std::function<void(const Visit<T>&)>;
 
 /// Carries the blocks of all ranks round a ring, each as far as the route says: calls work(visit) for every block that
 /// comes by, while it is already on its way to the next rank and the one after it is arriving. Knows nothing of what
@@ -33,9 +40,9 @@ struct Visit {
 ///
 /// Cost        this rank sends each block that leaves it, sizes[owner] elements in one message
 /// Collective  over the ring
-template <class T, class Pack, class Work>
-void rotate(const Communicator& ring, const RingRoute& route, Turn turn, std::span<const Index> sizes, Pack pack,
-            Work work) {
+template <class T>
+void rotate(const Communicator& ring, const RingRoute& route, Turn turn, std::span<const Index> sizes,
+            const Packing<T>& pack, const Working<T>& work) {
     const int rank = ring.rank();
     const int tag = int(turn);
     const int next = route.rank_at(turn, rank, 1);
@@ -76,9 +83,9 @@ void rotate(const Communicator& ring, const RingRoute& route, Turn turn, std::sp
 ///
 /// Cost        what messages would carry is counted as sent
 /// Collective  over the ring
-template <class T, class Pack, class Work>
-bool look_round(const Communicator& ring, const RingRoute& route, Turn turn, std::span<const Index> sizes, Pack pack,
-                Work work) {
+template <class T>
+bool look_round(const Communicator& ring, const RingRoute& route, Turn turn, std::span<const Index> sizes,
+                const Packing<T>& pack, const Working<T>& work) {
     const auto is_long = [](Index size) {
         return size == 0 || std::size_t(size) * sizeof(T) >= BufferSource::least_bytes;
     };

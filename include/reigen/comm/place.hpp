@@ -6,11 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <charconv>
 #include <set>
-#include <sstream>
 #include <string>
-#include <system_error>
 #include <vector>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
@@ -24,14 +22,10 @@ struct Place {
 
 /// The memory that a core is beside, as Linux tells; -1 where it does not.
 inline int memory_node_of(int core) {
-    namespace fs = std::filesystem;
-    std::error_code error;
-    const std::string folder = concat("/sys/devices/system/cpu/cpu", core);
-    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-        const std::string name = entry->path().filename().string();
-        if (name.starts_with("node") && name.size() > 4 && name.find_first_not_of("0123456789", 4) == name.npos)
-            return std::stoi(name.substr(4));
-    }
+    constexpr int most_nodes = 64;
+    for (int node = 0; node < most_nodes; ++node)
+        if (access(concat("/sys/devices/system/cpu/cpu", core, "/node", node).c_str(), F_OK) == 0)
+            return node;
     return -1;
 }
 
@@ -86,12 +80,18 @@ inline std::string to_text(const Place& place) {
 }
 
 inline Place place_of_text(const std::string& text) {
-    std::istringstream in(text);
     Place place;
-    std::size_t cores = 0;
-    in >> place.host >> cores;
-    for (int number = 0; in >> number;)
-        (place.cores.size() < cores ? place.cores : place.nodes).push_back(number);
+    const std::size_t behind_host = std::min(text.find(' '), text.size());
+    place.host = text.substr(0, behind_host);
+    std::vector<int> numbers;
+    const char* const end = text.data() + text.size();
+    for (const char* next = text.data() + behind_host; next != end;) {
+        const auto [behind, error] = std::from_chars(next + 1, end, numbers.emplace_back(0));
+        next = behind;
+    }
+    const auto cores = numbers.begin() + 1;
+    place.cores.assign(cores, cores + numbers.front());
+    place.nodes.assign(cores + numbers.front(), numbers.end());
     return place;
 }
 

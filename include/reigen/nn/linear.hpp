@@ -5,7 +5,6 @@
 #include <reigen/matmul/audit.hpp>
 #include <reigen/matmul/elementwise.hpp>
 #include <reigen/matmul/matmul.hpp>
-#include <reigen/matmul/matmul_all_reduce.hpp>
 #include <reigen/matmul/matmul_reduce_scatter.hpp>
 #include <reigen/matmul/sums.hpp>
 #include <reigen/nn/parameter.hpp>
@@ -47,7 +46,7 @@ inline void require_same_tokens(const ShardSpec& residual, const ShardSpec& feat
 template <Placement Residual, ShardedLike X, IsPlaced W>
 auto summed_product(const X& x, const W& w) {
     if constexpr (Residual == residual_on_every_rank)
-        return matmul_all_reduce(x, w);
+        return sum(matmul(x, w));
     else
         return matmul_reduce_scatter<Residual>(x, w);
 }
@@ -118,9 +117,8 @@ class ColumnParallelLinear {
 /// y = x W + b, the features of x split over tp: a sum over tp, to which the bias is added once.
 ///
 /// Shapes      x [tokens, in] {dp|cp; tp; }; W [in, out] {tp; ; }; b [1, out] on every rank; y [tokens, out] {Residual}
-/// Cost        2 tokens in out flop over tp ranks, twice that backwards. Forward: an all-reduce of y under the product,
-///             but for its last part; where the residual stream is split over tp a reduce-scatter, and an all-gather of
-///             dy backwards, both under products
+/// Cost        2 tokens in out flop over tp ranks, twice that backwards. Forward: an all-reduce of y; where the residual
+///             stream is split over tp a reduce-scatter, and an all-gather of dy backwards, both under products
 /// Collective  over tp
 template <class S, Placement Residual>
 class RowParallelLinear {

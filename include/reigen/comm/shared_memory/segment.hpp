@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <random>
 #include <string>
 #include <utility>
 
@@ -20,8 +19,10 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
 
 /// A number that nobody else has drawn.
 inline std::uint64_t drawn_number() {
-    std::random_device device;
-    return std::uint64_t(device()) << 32 | device();
+    std::uint64_t number = 0;
+    require<CommunicationError>(getentropy(&number, sizeof number) == 0,
+                                "shared memory: getentropy: ", std::strerror(errno));
+    return number;
 }
 
 /// Where another process of this machine finds a segment: an open file of its maker, which begins with this number.
