@@ -93,12 +93,15 @@ void expect_all_as_plain(const Mesh& mesh) {
 
 } // namespace
 
+// Where ranks read each other's memory the plain calls are made; over messages, steps.
 TEST(overlap, has_the_bits_of_product_and_collective) {
     on_every_world([](const Communicator& world) {
-        const Mesh mesh(world, {{Axes::tp, world.size()}});
-        expect_all_as_plain<float>(mesh);
-        expect_all_as_plain<double>(mesh);
-        expect_all_as_plain<bfloat16>(mesh);
+        for (const Communicator& ranks : {world, faulty(world, {})}) {
+            const Mesh mesh(ranks, {{Axes::tp, world.size()}});
+            expect_all_as_plain<float>(mesh);
+            expect_all_as_plain<double>(mesh);
+            expect_all_as_plain<bfloat16>(mesh);
+        }
     });
 }
 
@@ -116,7 +119,8 @@ TEST(overlap, has_the_same_bits_on_a_bad_transport) {
 }
 
 TEST(overlap, takes_the_axes_that_divide_tokens_as_they_are) {
-    on_mesh({{Axes::dp, 2}, {Axes::tp, 2}}, [](const Mesh& mesh) {
+    on_mesh({{Axes::dp, 2}, {Axes::tp, 2}}, [](const Mesh& in_place) {
+        const Mesh mesh(faulty(in_place.world(), {}), in_place.axes());
         const auto h = numbers < float, split_rows(R) | split_cols(tp) > (mesh, 611, k, 1);
         const auto w = numbers<float, split_rows(tp)>(mesh, k, n, 2);
         const auto y = matmul_reduce_scatter<split_rows(R | tp)>(h, w);
@@ -199,7 +203,7 @@ TEST(overlap, sends_what_the_collectives_send) {
 TEST(overlap, works_in_steps_with_enough_rows_and_only_then) {
     on_world(3, [](const Communicator& world) {
         const auto calls = [&](Index rows, const char* operation) {
-            const Trace trace(world);
+            const Trace trace(faulty(world, {}));
             const Mesh mesh(trace.world(), {{Axes::tp, 3}});
             const auto x = numbers<float, split_rows(tp)>(mesh, rows, k, 1);
             const auto h = numbers<float, split_cols(tp)>(mesh, rows, k, 1);
