@@ -23,12 +23,13 @@ Neighbour::Neighbour(const Case& which, const reigen::Communicator& world) : mem
     memory.world = world;
     memory.bytes = std::size_t(which.bytes_read(world.size()));
     memory.copy.resize(memory.bytes);
-    reigen::detail::mpi_check(
-        MPI_Win_allocate_shared(MPI_Aint(memory.bytes), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory.own, &memory.window),
-        "MPI_Win_allocate_shared");
+    reigen::detail::mpi_check(MPI_Win_allocate_shared(MPI_Aint(memory.bytes), 1, MPI_INFO_NULL, MPI_COMM_WORLD,
+                                                      static_cast<void*>(&memory.own), &memory.window),
+                              "MPI_Win_allocate_shared");
     MPI_Aint size = 0;
     int unit = 1;
-    MPI_Win_shared_query(memory.window, (world.rank() + 1) % world.size(), &size, &unit, &memory.next);
+    MPI_Win_shared_query(memory.window, (world.rank() + 1) % world.size(), &size, &unit,
+                         static_cast<void*>(&memory.next));
 }
 
 Neighbour::~Neighbour() {
