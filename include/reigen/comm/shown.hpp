@@ -34,7 +34,7 @@ class Shown {
 
     ~Shown() {
         if (readable())
-            static_cast<void>(std::make_unique<Buffer<T>>(std::move(mine_)).release());
+            detail::keep_for_ever(std::make_shared<Buffer<T>>(std::move(mine_)));
     }
 
     /// Whether all blocks can be read; alike on all ranks.

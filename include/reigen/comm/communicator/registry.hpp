@@ -130,12 +130,12 @@ class Task {
     bool revoked_ = true;
 };
 
-/// Keeps for ever what could not be taken back: the transport may still write there.
-inline void keep_for_ever(std::shared_ptr<Task> task) {
+/// Keeps for ever what could not be taken back: the transport, or another rank, may still use its memory.
+inline void keep_for_ever(std::shared_ptr<void> owner) {
     static std::mutex& mutex = *new std::mutex;
-    static auto& kept = *new std::vector<std::shared_ptr<Task>>;
+    static auto& kept = *new std::vector<std::shared_ptr<void>>;
     const std::lock_guard lock(mutex);
-    kept.push_back(std::move(task));
+    kept.push_back(std::move(owner));
 }
 
 /// All live operations of all communicators of this rank, in the order of their start; `poll()` moves them.
