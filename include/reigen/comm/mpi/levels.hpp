@@ -2,6 +2,7 @@
 
 #include <reigen/comm/backend/backend.hpp>
 #include <reigen/comm/collectives/cost.hpp>
+#include <reigen/comm/collectives/execution.hpp>
 #include <reigen/comm/collectives/schedule.hpp>
 
 #include <array>
