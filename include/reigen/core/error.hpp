@@ -56,7 +56,8 @@ class MessagePart {
 
     template <class Part>
     MessagePart(const Part& part)
-        : part_(&part), print_([](std::ostream& out, const void* at) { out << *static_cast<const Part*>(at); }) {}
+        : part_(static_cast<const void*>(&part)),
+          print_([](std::ostream& out, const void* at) { out << *static_cast<const Part*>(at); }) {}
 
     void print(std::ostream& out) const { print_(out, part_); }
 

@@ -57,6 +57,7 @@ void gather_by_steps(const Communicator& ranks, Strided<const T> mine, const std
             arriving = ranks.start_receive(std::move(spare), next, tag);
         }
         if (!last && !mine.empty())
+            // NOLINTNEXTLINE(bugprone-use-after-move): it comes back from `leaving` before the next step
             leaving = ranks.start_send(std::move(own), at(step + 1), tag);
         work(at(-step), part);
         if (leaving.valid())

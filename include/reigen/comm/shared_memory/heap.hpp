@@ -77,11 +77,13 @@ class SharedHeap final : public BufferSource {
         try {
             free_.emplace(first, count);
         } catch (const std::bad_alloc&) {
+            lost_ += count;
         }
     }
 
     Segment segment_;
     std::mutex mutex_;
+    Index lost_ = 0;              // bytes
     std::map<Index, Index> free_; // bytes of each free block, by where it starts
 };
 
