@@ -11,8 +11,9 @@
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
-/// The gradients that go with blocks, or with some heads of them, on their way round: every rank that needs a block adds what its queries give, and
-/// after the last such rank the sum jumps home. What a rank adds is worked out while the sum so far is still arriving.
+/// The gradients that go with blocks, or with some heads of them, on their way round: every rank that needs a block adds
+/// what its queries give, and after the last such rank the sum jumps home. What a rank adds is worked out while the sum so
+/// far is still arriving.
 ///
 /// Cost        a message of the block's size from each rank between the first that needs the block and the last; four
 ///             buffers of that size
