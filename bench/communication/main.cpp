@@ -1,6 +1,7 @@
 #include "communication/contenders.hpp"
 #include "support/median.hpp"
 #include "support/orders.hpp"
+#include "support/rows.hpp"
 #include "support/stopwatch.hpp"
 
 #include <reigen/mpi.hpp>
@@ -167,19 +168,11 @@ void run_case(benchmark::State& state, Crew& crew, std::size_t which) {
 
 int run(const reigen::Communicator& world) {
     Crew crew(world);
-    if (world.rank() > 0) {
-        crew.follow();
-        return 0;
-    }
-    for (std::size_t which = 0; which < crew.cases().size(); ++which)
-        benchmark::RegisterBenchmark(crew.cases()[which].name().c_str(),
-                                     [&, which](benchmark::State& state) { run_case(state, crew, which); })
-            ->UseManualTime()
-            ->Unit(benchmark::kMicrosecond);
     benchmark::AddCustomContext("mpi", reigen::mpi_version());
-    benchmark::AddCustomContext("ranks", std::to_string(world.size()));
-    benchmark::RunSpecifiedBenchmarks();
-    crew.dismiss();
+    bench::run_rows(
+        world, crew, crew.cases().size(), benchmark::kMicrosecond,
+        [&](std::size_t which) { return crew.cases()[which].name(); },
+        [&](benchmark::State& state, std::size_t which) { run_case(state, crew, which); });
     return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "overlap/crew.hpp"
 #include "support/benchmark_options.hpp"
+#include "support/rows.hpp"
 
 #include <support/program.hpp>
 
@@ -79,20 +80,9 @@ int run(const reigen::Communicator& world, const MlpSizes& mlp, const AttentionS
     for (Case& row : ring_attention_cases(attention, world.size()))
         cases.push_back(std::move(row));
     Crew crew(world, cases);
-    if (world.rank() > 0) {
-        crew.follow();
-        return 0;
-    }
-    for (std::size_t which = 0; which < cases.size(); ++which)
-        benchmark::RegisterBenchmark(
-            cases[which].name.c_str(),
-            [&, which](benchmark::State& state) { run_case(state, crew, which, world.size()); })
-            ->UseManualTime()
-            ->Unit(benchmark::kMillisecond);
-    benchmark::AddCustomContext("ranks", std::to_string(world.size()));
-    benchmark::AddCustomContext("instruction_set", reigen::instruction_set);
-    benchmark::RunSpecifiedBenchmarks();
-    crew.dismiss();
+    bench::run_rows(
+        world, crew, cases.size(), benchmark::kMillisecond, [&](std::size_t which) { return cases[which].name; },
+        [&](benchmark::State& state, std::size_t which) { run_case(state, crew, which, world.size()); });
     return 0;
 }
 

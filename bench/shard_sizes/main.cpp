@@ -1,6 +1,7 @@
 #include "shard_sizes/crew.hpp"
 #include "support/benchmark_options.hpp"
 #include "support/median.hpp"
+#include "support/rows.hpp"
 
 #include <support/program.hpp>
 
@@ -70,20 +71,9 @@ void run_case(benchmark::State& state, Crew& crew, const Case& which, std::size_
 int run(const reigen::Communicator& world, const Sizes& sizes) {
     const std::vector<Case> cases = all_cases(sizes, world.size());
     Crew crew(world, cases);
-    if (world.rank() > 0) {
-        crew.follow();
-        return 0;
-    }
-    for (std::size_t number = 0; number < cases.size(); ++number)
-        benchmark::RegisterBenchmark(
-            cases[number].name().c_str(),
-            [&, number](benchmark::State& state) { run_case(state, crew, cases[number], number); })
-            ->UseManualTime()
-            ->Unit(benchmark::kMicrosecond);
-    benchmark::AddCustomContext("ranks", std::to_string(world.size()));
-    benchmark::AddCustomContext("instruction_set", reigen::instruction_set);
-    benchmark::RunSpecifiedBenchmarks();
-    crew.dismiss();
+    bench::run_rows(
+        world, crew, cases.size(), benchmark::kMicrosecond, [&](std::size_t number) { return cases[number].name(); },
+        [&](benchmark::State& state, std::size_t number) { run_case(state, crew, cases[number], number); });
     return 0;
 }
 
