@@ -2,6 +2,7 @@
 
 #include <reigen/comm/backend/backend.hpp>
 #include <reigen/comm/checked/claim.hpp>
+#include <reigen/comm/communicator/registry.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +10,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,7 +45,7 @@ class RollCall {
     ~RollCall() {
         for (Peer& peer : peers_)
             if (peer.receive && !peer.receive->revoke())
-                keep_for_ever(peer); // the transport may still write there
+                keep_for_ever(std::make_shared<Peer>(std::move(peer))); // the transport may still write there
     }
 
     /// The number of this rank's next collective in a group.
@@ -116,13 +116,6 @@ class RollCall {
             return;
         peer.inbox.push_back(*peer.arriving);
         peer.receive.reset();
-    }
-
-    static void keep_for_ever(Peer& peer) {
-        static std::mutex& mutex = *new std::mutex;
-        static auto& kept = *new std::vector<Peer>;
-        const std::lock_guard lock(mutex);
-        kept.push_back(std::move(peer));
     }
 
     std::shared_ptr<Backend> backend_;

@@ -238,19 +238,25 @@ inline Schedule barrier(int rank, int size) {
 
 } // namespace schedules
 
+namespace detail {
+
+/// Each rank's part of a validated all_gather or reduce_scatter of `whole` elements: as given, else equal.
+inline std::vector<Index> parts_of(const Operation& operation, Index whole, int size) {
+    return operation.parts.empty() ? std::vector<Index>(std::size_t(size), whole / size)
+                                   : std::vector<Index>(operation.parts.begin(), operation.parts.end());
+}
+
+} // namespace detail
+
 /// The schedule of one rank for a validated collective.
 inline Schedule schedule(const Operation& operation, int rank, int size) {
-    const auto parts_or_equal = [&](Index total) {
-        return operation.parts.empty() ? std::vector<Index>(std::size_t(size), total / size)
-                                       : std::vector<Index>(operation.parts.begin(), operation.parts.end());
-    };
     switch (operation.call) {
     case Call::all_reduce:
         return schedules::all_reduce(rank, size, operation.out_size, size_of(operation.type));
     case Call::all_gather:
-        return schedules::all_gather(rank, size, parts_or_equal(operation.out_size));
+        return schedules::all_gather(rank, size, detail::parts_of(operation, operation.out_size, size));
     case Call::reduce_scatter:
-        return schedules::reduce_scatter(rank, size, parts_or_equal(operation.in_size));
+        return schedules::reduce_scatter(rank, size, detail::parts_of(operation, operation.in_size, size));
     case Call::broadcast:
         return schedules::broadcast(rank, size, operation.out_size, operation.peer);
     case Call::all_to_all:

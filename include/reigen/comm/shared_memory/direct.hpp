@@ -42,7 +42,7 @@ class DirectPlan : public SlotPlan {
     ///
     /// In pieces that stay in the second cache, for memory that the system has to copy.
     void sum(Index first, Index count, const std::byte* own, std::byte* to) {
-        const Index piece = std::max<Index>(64, piece_bytes / (size() - 1)) / width();
+        const Index piece = piece_bytes() / width();
         for (Index done = 0; done < count; done += piece) {
             const Index n = std::min(piece, count - done);
             terms().clear();
@@ -53,7 +53,11 @@ class DirectPlan : public SlotPlan {
     }
 
   private:
-    static constexpr Index piece_bytes = Index(256) << 10;
+    /// Of each other rank's terms at once: whole lines, so that elements lie as their type wants them.
+    Index piece_bytes() const {
+        constexpr Index of_all = Index(256) << 10;
+        return std::max<Index>(64, of_all / (size() - 1) / 64 * 64);
+    }
 
     /// Elements of a peer, where they lie or copied to where this rank has room for them.
     const std::byte* term(int peer, Index first, Index count) {
@@ -62,10 +66,9 @@ class DirectPlan : public SlotPlan {
             return peer_memory().at(peer, memory) + first * width();
         if (scratch_.empty()) {
             const MemoryScope scope(MemoryUse::messages);
-            scratch_ = Buffer<std::byte>(std::max<Index>(64 * (size() - 1), piece_bytes));
+            scratch_ = Buffer<std::byte>((size() - 1) * piece_bytes());
         }
-        std::byte* const place =
-            scratch_.data() + Index(peer < rank() ? peer : peer - 1) * (piece_bytes / (size() - 1));
+        std::byte* const place = scratch_.data() + Index(peer < rank() ? peer : peer - 1) * piece_bytes();
         read(peer, first, place, count);
         return place;
     }
@@ -129,8 +132,7 @@ class DirectAllGather final : public DirectPlan {
   public:
     DirectAllGather(SlotUse& use, const Operation& operation)
         : DirectPlan(use, operation),
-          parts_(operation.parts.empty() ? std::vector<Index>(std::size_t(size()), operation.in_size)
-                                         : std::vector<Index>(operation.parts.begin(), operation.parts.end())),
+          parts_(parts_of(operation, operation.out_size, size())),
           starts_(starts_of(parts_)) {}
 
     static constexpr Index least_bytes = Index(32) << 10;

@@ -15,8 +15,7 @@ class SlotAllGather final : public SlotPlan {
   public:
     SlotAllGather(SlotUse& use, const Operation& operation)
         : SlotPlan(use, operation),
-          parts_(operation.parts.empty() ? std::vector<Index>(std::size_t(size()), operation.in_size)
-                                         : std::vector<Index>(operation.parts.begin(), operation.parts.end())),
+          parts_(parts_of(operation, operation.out_size, size())),
           starts_(starts_of(parts_)),
           chunks_(std::ranges::max(parts_), width(), payload_bytes()) {}
 

@@ -108,8 +108,7 @@ class SlotReduceScatter final : public SlotPlan {
   public:
     SlotReduceScatter(SlotUse& use, const Operation& operation)
         : SlotPlan(use, operation),
-          parts_(operation.parts.empty() ? std::vector<Index>(std::size_t(size()), operation.out_size)
-                                         : std::vector<Index>(operation.parts.begin(), operation.parts.end())),
+          parts_(parts_of(operation, operation.in_size, size())),
           starts_(starts_of(parts_)),
           chunks_(std::ranges::max(parts_), width(), payload_bytes() / (size() - 1) / 64 * 64) {}
 
