@@ -1,5 +1,6 @@
 #pragma once
 
+#include "support/bits.hpp"
 #include "support/worlds.hpp"
 
 #include <reigen/attention/reference.hpp>
@@ -132,7 +133,7 @@ void expect_near(const Attended<T, tokens_and_heads>& got, const ReferenceOutput
 
 template <class A, class B>
 bool same_bits(const A& a, const B& b) {
-    return std::equal(a.data(), a.data() + a.local().size(), b.data(), b.data() + b.local().size());
+    return ::same_bits(a.strided(), b.strided());
 }
 
 /// All ranks of the world along cp.

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "support/bits.hpp"
 #include "support/words.hpp"
 #include "support/worlds.hpp"
 
 #include <reigen/core/random.hpp>
 
-#include <cstring>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -47,11 +47,6 @@ std::vector<T> wild_values(int rank, Index count) {
     for (Index i = 0; i < count; ++i)
         values.push_back(T(float(random.normal(2 * i) * std::exp2(10 * random.uniform(2 * i + 1)))));
     return values;
-}
-
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
 /// Parts that differ from rank to rank, rank 1's empty: 3, 0, 7, 10, ...

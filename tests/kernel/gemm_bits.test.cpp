@@ -1,10 +1,9 @@
 #include <reigen/kernel/gemm.hpp>
 
 #include "kernel/gemm_cases.hpp"
+#include "support/bits.hpp"
 
 #include <gtest/gtest.h>
-
-#include <cstring>
 
 namespace gemm_bits_test {
 
@@ -42,12 +41,9 @@ struct Factors {
             for (Index j = 0; j < columns; ++j)
                 view(i, j) = c.view()(row + i, column + j);
         gemm(alpha, a.view().block(row, 0, rows, a.cols), b.view().block(0, column, b.rows, columns), beta, view);
-        Index different = 0;
-        for (Index i = 0; i < rows; ++i)
-            for (Index j = 0; j < columns; ++j)
-                different += std::memcmp(&view(i, j), &all.view()(row + i, column + j), sizeof(T)) != 0;
-        EXPECT_EQ(different, 0) << "rows " << row << " + " << rows << ", columns " << column << " + " << columns
-                                << ", storage " << int(storage) << ", k " << a.cols;
+        EXPECT_TRUE(same_bits(view, all.view().block(row, column, rows, columns)))
+            << "rows " << row << " + " << rows << ", columns " << column << " + " << columns << ", storage "
+            << int(storage) << ", k " << a.cols;
     }
 
     static constexpr Accumulator<T> alpha = Accumulator<T>(0.7);
@@ -100,8 +96,7 @@ TYPED_TEST(bits_of_gemm, the_storage_of_the_factors_does_not_matter) {
     for (Storage of_a : all_storages)
         for (Storage of_b : all_storages) {
             Factors<TypeParam> same(45, 70, 500, of_a, of_b);
-            EXPECT_EQ(std::memcmp(same.whole().memory.data(), all.memory.data(), all.memory.size() * sizeof(TypeParam)),
-                      0);
+            EXPECT_TRUE(same_bits(same.whole().memory, all.memory));
         }
 }
 
@@ -116,7 +111,7 @@ TYPED_TEST(bits_of_gemm, a_sum_over_whole_k_blocks_is_that_of_the_uncut_product)
         gemm(1, factors.a.view().block(0, from, 30, depth), factors.b.view().block(from, 0, depth, 40),
              from == 0 ? T(0) : T(1), parts.view());
     }
-    EXPECT_EQ(std::memcmp(whole.memory.data(), parts.memory.data(), whole.memory.size() * sizeof(T)), 0);
+    EXPECT_TRUE(same_bits(whole.memory, parts.memory));
 }
 
 } // namespace gemm_bits_test

@@ -1,10 +1,10 @@
 #include <reigen/kernel/gemm.hpp>
 
 #include "kernel/gemm_cases.hpp"
+#include "support/bits.hpp"
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <limits>
 
 namespace packed_weight_test {
@@ -36,7 +36,7 @@ void expect_same_bits(Index m, Index n, Index k, Storage of_a, Storage of_b, Sto
     using Scale = Accumulator<T>;
     gemm(Scale(0.7), a.view(), b.view(), Scale(0.3), want.view());
     gemm(Scale(0.7), a.view(), PackedWeight<T>(b.view()), Scale(0.3), c.view());
-    EXPECT_EQ(std::memcmp(c.memory.data(), want.memory.data(), want.memory.size() * sizeof(Out)), 0)
+    EXPECT_TRUE(same_bits(c.memory, want.memory))
         << m << 'x' << n << 'x' << k << ", storages " << int(of_a) << int(of_b) << int(of_c);
 }
 
@@ -96,7 +96,7 @@ TYPED_TEST(packed_weight_of, what_was_packed_comes_back) {
         EXPECT_EQ(packed.rows(), 21);
         EXPECT_EQ(packed.cols(), n);
         packed.unpack(back.view());
-        EXPECT_EQ(std::memcmp(back.memory.data(), weight.memory.data(), weight.memory.size() * sizeof(T)), 0);
+        EXPECT_TRUE(same_bits(back.memory, weight.memory));
     }
 }
 

@@ -1,3 +1,4 @@
+#include "support/bits.hpp"
 #include "support/worlds.hpp"
 
 #include <reigen/core/random.hpp>
@@ -6,8 +7,6 @@
 #include <reigen/matmul/same_bits.hpp>
 
 #include <gtest/gtest.h>
-
-#include <cstring>
 
 namespace matmul_bits_test {
 
@@ -29,10 +28,9 @@ Sharded<S, Where> random_matrix(const Mesh& mesh, const Extent& rows, const Exte
     return Sharded<S, Where>::from_global(mesh, rows, cols, [&](Index i, Index j) { return element<S>(seed, i, j); });
 }
 
-template <class Matrix>
-bool same_bits(const Matrix& a, const Matrix& b) {
-    return a.rows() == b.rows() && a.cols() == b.cols() &&
-           std::memcmp(a.data(), b.data(), sizeof(typename Matrix::Scalar) * std::size_t(a.size())) == 0;
+template <class S>
+bool same_bits(const RowMatrix<S>& a, const RowMatrix<S>& b) {
+    return a.rows() == b.rows() && a.cols() == b.cols() && ::same_bits(a.data(), b.data(), std::size_t(a.size()));
 }
 
 template <class S>
@@ -77,7 +75,7 @@ TEST(matmul_bits, a_row_partitioned_sum_has_the_same_bits_on_every_rank_and_in_e
             EXPECT_TRUE(same_bits(mine, first));
             std::vector<float> of_rank_0(mine.data(), mine.data() + mine.size());
             world.broadcast(of_rank_0, 0);
-            EXPECT_EQ(std::memcmp(of_rank_0.data(), mine.data(), of_rank_0.size() * sizeof(float)), 0);
+            EXPECT_TRUE(::same_bits(of_rank_0.data(), mine.data(), of_rank_0.size()));
         }
     });
 }

@@ -1,10 +1,9 @@
 #include "nn/support.hpp"
+#include "support/bits.hpp"
 
 #include <reigen/comm/faulty.hpp>
 #include <reigen/nn/embedding.hpp>
 #include <reigen/nn/linear.hpp>
-
-#include <cstring>
 
 namespace linear_overlap_test {
 
@@ -25,16 +24,6 @@ template <class X>
 X tokens(const Mesh& mesh, Index columns, int which) {
     return X::from_global(mesh, sequences.rows(mesh, X::placement.rows), columns,
                           [&](Index i, Index j) { return wave(which, i, j); });
-}
-
-template <class A, class B>
-bool same_bits(const Strided<A>& a, const Strided<B>& b) {
-    if (a.rows != b.rows || a.cols != b.cols)
-        return false;
-    for (Index i = 0; i < a.rows; ++i)
-        if (std::memcmp(a.row(i), b.row(i), std::size_t(a.cols) * sizeof(A)) != 0)
-            return false;
-    return true;
 }
 
 template <class X, class Y>

@@ -1,10 +1,10 @@
 #include "kernel/attention_cases.hpp"
+#include "support/bits.hpp"
 
 #include <omp.h>
 
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <thread>
 
 namespace attention_on_threads_test {
@@ -23,15 +23,10 @@ struct Results {
     Strided<Accumulator<S>> lse_view() { return {lse.data(), out.batch * out.tokens, out.heads, out.heads, 1}; }
 };
 
-template <class T>
-bool same_memory(const std::vector<T>& a, const std::vector<T>& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
-
 template <class S>
 bool same(const Results<S>& a, const Results<S>& b) {
-    return same_memory(a.out.memory, b.out.memory) && same_memory(a.dq.memory, b.dq.memory) &&
-           same_memory(a.dk.memory, b.dk.memory) && same_memory(a.dv.memory, b.dv.memory) && same_memory(a.lse, b.lse);
+    return same_bits(a.out.memory, b.out.memory) && same_bits(a.dq.memory, b.dq.memory) &&
+           same_bits(a.dk.memory, b.dk.memory) && same_bits(a.dv.memory, b.dv.memory) && same_bits(a.lse, b.lse);
 }
 
 /// Forward and backward of two blocks of keys, on so many threads.

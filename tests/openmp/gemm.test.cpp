@@ -1,12 +1,12 @@
 #include <reigen/kernel/gemm.hpp>
 
 #include "kernel/gemm_cases.hpp"
+#include "support/bits.hpp"
 
 #include <gtest/gtest.h>
 #include <omp.h>
 
 #include <atomic>
-#include <cstring>
 #include <set>
 #include <thread>
 
@@ -37,7 +37,7 @@ void expect_same_bits_on_any_number_of_threads(Index m, Index n, Index k) {
         const std::vector<T> alone = product_on<T>(1, m, n, k, packed);
         for (int threads : {2, 3, 4, 7}) {
             const std::vector<T> together = product_on<T>(threads, m, n, k, packed);
-            EXPECT_EQ(std::memcmp(alone.data(), together.data(), alone.size() * sizeof(T)), 0)
+            EXPECT_TRUE(same_bits(alone, together))
                 << m << 'x' << n << 'x' << k << " on " << threads << " threads, packed " << packed;
         }
     }
