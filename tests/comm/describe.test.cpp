@@ -25,22 +25,42 @@ TEST(describe, says_the_same_on_every_rank_with_a_line_for_each) {
 }
 
 TEST(describe, a_place_survives_its_journey) {
-    for (const Place& place : {Place{"host-1", {0, 1, 2, 7}, {0, 1}}, Place{"h", {3}, {}}, Place{"h", {}, {}}}) {
+    for (const Place& place : {Place{"host-1", {0, 1, 2, 7}, {0, 1}, {0, 1, 2, 7, 8}, {1, 1, 0}},
+                               Place{"h", {3}, {}, {}, {}}, Place{"h", {}, {}, {}, {}}, Place{"h", {}, {2}, {}, {1}}}) {
         const Place other = reigen::detail::place_of_text(to_text(place));
         EXPECT_EQ(other.host, place.host);
         EXPECT_EQ(other.cores, place.cores);
         EXPECT_EQ(other.nodes, place.nodes);
+        EXPECT_EQ(other.share_of, place.share_of);
+        EXPECT_EQ(other.pages, place.pages);
     }
-    EXPECT_EQ(to_string(Place{"h", {0, 1, 2, 7, 9, 10}, {0}}), "h  cores 0-2, 7, 9-10  memory node 0");
+}
+
+TEST(describe, says_who_chose_a_ranks_cores) {
+    EXPECT_EQ(to_string(Place{"h", {0, 1, 2, 7, 9, 10}, {0}, {}, {}}),
+              "h  cores 0-2, 7, 9-10  memory node 0  as launched");
+    EXPECT_EQ(to_string(Place{"h", {2}, {0, 1}, {0, 1, 2, 3}, {}}), "h  core 2  memory nodes 0-1  its share of 0-3");
 }
 
 TEST(describe, warns_of_cores_that_ranks_share) {
     using reigen::detail::shared_cores;
-    EXPECT_EQ(shared_cores({{"a", {0, 1}, {}}, {"a", {0, 1}, {}}, {"b", {0}, {}}}), "");
-    EXPECT_EQ(shared_cores({{"a", {0, 1}, {}}, {"a", {0, 1}, {}}, {"a", {0, 1}, {}}}),
+    EXPECT_EQ(shared_cores({{"a", {0, 1}, {}, {}, {}}, {"a", {0, 1}, {}, {}, {}}, {"b", {0}, {}, {}, {}}}), "");
+    EXPECT_EQ(shared_cores({{"a", {0, 1}, {}, {}, {}}, {"a", {0, 1}, {}, {}, {}}, {"a", {0, 1}, {}, {}, {}}}),
               "warning: 3 ranks share 2 cores of a\n");
-    EXPECT_EQ(shared_cores({{"a", {0}, {}}, {"a", {0}, {}}, {"b", {0}, {}}, {"b", {1}, {}}}),
-              "warning: ranks 0 and 1 are both bound to core 0 of a\nwarning: 2 ranks share 1 cores of a\n");
+    EXPECT_EQ(
+        shared_cores({{"a", {0}, {}, {}, {}}, {"a", {0}, {}, {}, {}}, {"b", {0}, {}, {}, {}}, {"b", {1}, {}, {}, {}}}),
+        "warning: ranks 0 and 1 are both bound to core 0 of a\nwarning: 2 ranks share 1 cores of a\n");
+}
+
+TEST(describe, warns_of_memory_that_lies_beside_other_cores) {
+    using reigen::detail::distant_memory;
+    EXPECT_EQ(distant_memory({{"a", {0}, {0}, {}, {0, 0, 0}}, {"a", {1}, {1}, {}, {1, 1, 0}}}), "");
+    EXPECT_EQ(distant_memory({{"a", {0}, {0}, {}, {}}, {"a", {1}, {}, {}, {1}}}), ""); // the system does not tell
+    EXPECT_EQ(distant_memory({{"a", {0, 8}, {0, 1}, {}, {0, 1, 1}}}), "");
+    EXPECT_EQ(distant_memory({{"a", {0}, {0}, {}, {1, 0}}, {"a", {1}, {0}, {}, {1, 0, 1, 2}}}),
+              "warning: rank 1 has 75% of its long Buffers on memory nodes 1-2, its cores are beside 0\n");
+    EXPECT_EQ(distant_memory({{"a", {0}, {1}, {}, {0}}}),
+              "warning: rank 0 has 100% of its long Buffers on memory node 0, its cores are beside 1\n");
 }
 
 } // namespace describe_test

@@ -4,6 +4,7 @@
 #include <reigen/comm/place.hpp>
 #include <reigen/comm/texts.hpp>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -36,13 +37,36 @@ inline std::string shared_cores(const std::vector<Place>& places) {
     return warnings;
 }
 
+/// A warning for each rank most of whose pages are beside other cores than its own.
+inline std::string distant_memory(const std::vector<Place>& places) {
+    std::string warnings;
+    for (std::size_t rank = 0; rank < places.size(); ++rank) {
+        const Place& place = places[rank];
+        std::set<int> distant;
+        std::size_t pages = 0;
+        for (const int node : place.pages)
+            if (!place.nodes.empty() && std::ranges::find(place.nodes, node) == place.nodes.end())
+                distant.insert(node), ++pages;
+        if (2 * pages > place.pages.size())
+            warnings += concat("warning: rank ", rank, " has ", 100 * pages / place.pages.size(),
+                               "% of its long Buffers on memory node", distant.size() == 1 ? " " : "s ",
+                               to_ranges({distant.begin(), distant.end()}), ", its cores are beside ",
+                               to_ranges(place.nodes), '\n');
+    }
+    return warnings;
+}
+
 } // namespace detail
 
 /// How these ranks reach each other, where each of them runs, and what is wrong with that: the same text on every rank.
 ///
 ///     2 ranks: processes under Open MPI v4.1.4; collectives through shared memory, long Buffers read in place
-///       rank 0  node7  core 0    memory node 0
-///       rank 1  node7  core 1    memory node 0
+///       rank 0  node7  core 0  memory node 0  its share of 0-1
+///       rank 1  node7  core 1  memory node 0  its share of 0-1
+///
+/// "Its share" where `mpi_main` or `mpi_communicator` divided the cores that the launcher had left to all ranks of the
+/// machine (`Binding`), else "as launched". Warns of ranks that share cores, and where the system tells that most of a
+/// process's long Buffers lie beside other cores than its own: of ranks as processes, under MPI.
 ///
 /// Cost        one all_gather of texts
 /// Collective  over `ranks`
@@ -54,7 +78,7 @@ inline std::string describe(const Communicator& ranks) {
         concat(ranks.size(), ranks.size() == 1 ? " rank: " : " ranks: ", ranks.backend()->description(), '\n');
     for (std::size_t rank = 0; rank < places.size(); ++rank)
         text += concat("  rank ", rank, "  ", to_string(places[rank]), '\n');
-    return text + detail::shared_cores(places);
+    return text + detail::shared_cores(places) + detail::distant_memory(places);
 }
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

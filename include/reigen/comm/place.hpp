@@ -1,11 +1,13 @@
 #pragma once
 
+#include <reigen/comm/binding/bind.hpp>
+#include <reigen/core/buffer_source.hpp>
 #include <reigen/core/error.hpp>
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <set>
 #include <string>
@@ -13,21 +15,17 @@
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
 
-/// Where a thread may run.
+/// Where a thread may run, and where its memory lies.
 struct Place {
     std::string host;
-    std::vector<int> cores; // ascending
+    Cores cores;
     std::vector<int> nodes; // of the memory beside these cores; none where the system does not tell
+    Cores share_of;         // the cores that were divided among the ranks of the machine; none: as it was launched
+    std::vector<int> pages; // memory nodes of pages of its long Buffers, a sample; none where the system does not tell
 };
 
-/// The memory that a core is beside, as Linux tells; -1 where it does not.
-inline int memory_node_of(int core) {
-    constexpr int most_nodes = 64;
-    for (int node = 0; node < most_nodes; ++node)
-        if (access(concat("/sys/devices/system/cpu/cpu", core, "/node", node).c_str(), F_OK) == 0)
-            return node;
-    return -1;
-}
+/// Up to so many pages of the long Buffers of a process that others can read are looked at.
+inline constexpr std::size_t looks_at_pages = 256;
 
 /// The calling thread's.
 inline Place own_place() {
@@ -35,17 +33,16 @@ inline Place own_place() {
     char name[256] = "";
     gethostname(name, sizeof name - 1);
     place.host = name[0] != '\0' ? name : "?";
-    cpu_set_t allowed;
-    CPU_ZERO(&allowed);
-    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
-        for (int core = 0; core < CPU_SETSIZE; ++core)
-            if (CPU_ISSET(core, &allowed))
-                place.cores.push_back(core);
+    place.cores = cores_of(allowed_set());
     std::set<int> nodes;
     for (const int core : place.cores)
         if (const int node = memory_node_of(core); node >= 0)
             nodes.insert(node);
     place.nodes.assign(nodes.begin(), nodes.end());
+    if (const Share& share = share_of_process(); share.own == place.cores) // nobody has bound it elsewhere since
+        place.share_of = share.of;
+    if (const BufferSource* const source = buffer_source.load(std::memory_order_acquire); source != nullptr)
+        place.pages = memory_nodes_under(source->given(), looks_at_pages);
     return place;
 }
 
@@ -62,20 +59,22 @@ inline std::string to_ranges(const std::vector<int>& numbers) {
     return text;
 }
 
-/// "node7  cores 0-3  memory node 0".
+/// "node7  cores 0-3  memory node 0  its share of 0-15".
 inline std::string to_string(const Place& place) {
     std::string text = concat(place.host, place.cores.size() == 1 ? "  core " : "  cores ", to_ranges(place.cores));
     if (!place.nodes.empty())
         text += concat(place.nodes.size() == 1 ? "  memory node " : "  memory nodes ", to_ranges(place.nodes));
-    return text;
+    return text + (place.share_of.empty() ? "  as launched" : concat("  its share of ", to_ranges(place.share_of)));
 }
 
-/// As it travels: the host, how many cores, the cores, the nodes.
+/// As it travels: the host, and each of the lists behind its length.
 inline std::string to_text(const Place& place) {
-    std::string text = concat(place.host, ' ', place.cores.size());
-    for (const std::vector<int>* const numbers : {&place.cores, &place.nodes})
+    std::string text = place.host;
+    for (const auto* const numbers : {&place.cores, &place.nodes, &place.share_of, &place.pages}) {
+        text += concat(' ', numbers->size());
         for (const int number : *numbers)
             text += concat(' ', number);
+    }
     return text;
 }
 
@@ -83,15 +82,16 @@ inline Place place_of_text(const std::string& text) {
     Place place;
     const std::size_t behind_host = std::min(text.find(' '), text.size());
     place.host = text.substr(0, behind_host);
-    std::vector<int> numbers;
-    const char* const end = text.data() + text.size();
-    for (const char* next = text.data() + behind_host; next != end;) {
-        const auto [behind, error] = std::from_chars(next + 1, end, numbers.emplace_back(0));
-        next = behind;
+    const char* next = text.data() + behind_host;
+    const auto number = [&] {
+        int value = 0;
+        next = std::from_chars(next + 1, text.data() + text.size(), value).ptr;
+        return value;
+    };
+    for (auto* const numbers : {&place.cores, &place.nodes, &place.share_of, &place.pages}) {
+        numbers->resize(std::size_t(number()));
+        std::ranges::generate(*numbers, number);
     }
-    const auto cores = numbers.begin() + 1;
-    place.cores.assign(cores, cores + numbers.front());
-    place.nodes.assign(cores + numbers.front(), numbers.end());
     return place;
 }
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <span>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
@@ -24,6 +25,9 @@ class BufferSource {
 
     /// False where the memory is not of this source.
     virtual bool give_back(void* memory, std::size_t bytes) noexcept = 0;
+
+    /// What lies between all that it has ever given, to see where in the machine that is.
+    virtual std::span<const std::byte> given() const noexcept { return {}; }
 };
 
 namespace detail {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <reigen/comm/binding/choice.hpp>
 #include <reigen/comm/checked.hpp>
 #include <reigen/comm/collectives/cost.hpp>
 #include <reigen/comm/launcher.hpp>
+#include <reigen/comm/mpi/bind.hpp>
 #include <reigen/comm/mpi/call.hpp>
 #include <reigen/comm/mpi/levels.hpp>
 #include <reigen/comm/mpi/message.hpp>
@@ -20,6 +22,7 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 struct MpiOptions {
     Index block_bytes = Index(1) << 30; // longest message given to MPI at once; at most INT_MAX, and equal on all ranks
     SharedMemory shared_memory = SharedMemory::automatic; // REIGEN_SHARED_MEMORY in the environment overrules it
+    Binding binding = Binding::never; // of the calling threads to cores; REIGEN_BINDING in the environment overrules it
     Index chunk_bytes = Index(128) << 10; // that a rank puts into shared memory at once; a multiple of 64, at least 256
     int node_ranks = 0; // so many consecutive ranks count as a node, to try what many do on one; 0: as MPI sees them
 };
@@ -143,16 +146,26 @@ inline std::optional<bool> some_rank_wants_checks(MPI_Comm comm) {
     return highest == 2 ? std::nullopt : std::optional(highest == 1);
 }
 
-/// The wish for shared memory that overrules those of the other ranks. Collective.
+/// The wish that overrules those of the other ranks. Collective.
 ///
-/// Throws  ArgumentError on every rank where the environment of one says what cannot be understood
-inline SharedMemory common_shared_memory_wish(MPI_Comm comm, SharedMemory option) {
-    constexpr int unknown = int(SharedMemory::never) + 1;
-    const std::optional<SharedMemory> mine = shared_memory_wish(option);
+/// Throws  ArgumentError with these words on every rank where the environment of one says what cannot be understood
+template <class Choice>
+Choice common_wish(MPI_Comm comm, std::optional<Choice> mine, const char* words) {
+    constexpr int unknown = std::numeric_limits<int>::max();
     int highest = mine ? int(*mine) : unknown;
     mpi_check(MPI_Allreduce(MPI_IN_PLACE, &highest, 1, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
-    require(highest != unknown, "REIGEN_SHARED_MEMORY is neither automatic nor always nor never");
-    return SharedMemory(highest);
+    require(highest != unknown, words);
+    return Choice(highest);
+}
+
+/// With what the environment of any rank says instead. Collective.
+///
+/// Throws  ArgumentError on every rank where that cannot be understood
+inline MpiOptions as_environment_says(MPI_Comm comm, MpiOptions options) {
+    options.shared_memory = common_wish(comm, shared_memory_wish(options.shared_memory),
+                                        "REIGEN_SHARED_MEMORY is neither automatic nor always nor never");
+    options.binding = common_wish(comm, binding_wish(options.binding), "REIGEN_BINDING is neither automatic nor never");
+    return options;
 }
 
 } // namespace detail
@@ -162,6 +175,12 @@ inline SharedMemory common_shared_memory_wish(MPI_Comm comm, SharedMemory option
 /// It is duplicated, so no message of ours meets one of the host's, and errors come back as exceptions on the duplicate
 /// alone; the host's communicator and its error handler stay as they are. Collective over `comm`. `checked` where the
 /// environment of any rank has REIGEN_CHECKED=1.
+///
+/// With `Binding::automatic` the ranks of a machine divide its cores, if their launcher left these to all of them:
+/// disjoint shares of neighbours, as equal as can be, no physical core's hardware threads apart and none from two memory
+/// nodes where that can be. The calling thread keeps to its share, and so do threads that it starts later and memory
+/// that these touch first; those that run already stay where they are. Where sets differ, or ranks outnumber cores,
+/// nothing is changed. `describe` shows it. Meant for a `comm` with all of the job's ranks on the machine.
 ///
 /// MPI must be initialised, with MPI_THREAD_FUNNELED where the program has threads, and this must be called, as all
 /// calls on the communicator, on the thread that initialised it. Handles may outlive MPI_Finalize; operations may not.
@@ -185,7 +204,9 @@ inline Communicator mpi_communicator(MPI_Comm comm, MpiOptions options = {}) {
             "its main thread only (thread level below MPI_THREAD_SERIALIZED), and this is another thread");
     MPI_Comm duplicate = MPI_COMM_NULL;
     detail::mpi_check(MPI_Comm_dup(comm, &duplicate), "MPI_Comm_dup");
-    options.shared_memory = detail::common_shared_memory_wish(duplicate, options.shared_memory);
+    options = detail::as_environment_says(duplicate, options);
+    if (options.binding == Binding::automatic)
+        detail::bind_ranks(duplicate);
     auto backend = std::make_shared<MpiBackend>(duplicate, options);
     return Communicator(detail::as_environment_says(std::move(backend), detail::some_rank_wants_checks(duplicate)));
 }

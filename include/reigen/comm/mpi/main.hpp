@@ -45,6 +45,10 @@ int run_body(const Body& body, const Communicator& world) {
 /// An exception that reaches it is printed as "[rank r of P] message", by one rank for all, and aborts the job, so that
 /// no other rank waits. A rank that never comes back ends the job too, when the first other one has waited for it until
 /// its deadline; of those that have returned it is that of `world`.
+/// Where the launcher left it open which rank runs on which cores of a machine, its ranks divide them, before anything
+/// of the body's is in memory (`Binding`, in `mpi_communicator`); OpenMP, in a file compiled for it, then takes as many
+/// threads as the rank has cores, unless OMP_NUM_THREADS says otherwise. REIGEN_BINDING=never leaves all as launched.
+///
 /// Asks for MPI_THREAD_FUNNELED: the body's own thread alone may communicate. A world of one rank under a launcher that
 /// promised more is such an error (`check_launcher`).
 template <class Body>
@@ -60,7 +64,7 @@ int mpi_main(int argc, char** argv, const Body& body) {
     try {
         require<CommunicationError>(level >= MPI_THREAD_FUNNELED, "this MPI gives thread level ", level,
                                     "; want MPI_THREAD_FUNNELED (", int(MPI_THREAD_FUNNELED), ')');
-        const Communicator world = mpi_communicator(MPI_COMM_WORLD);
+        const Communicator world = mpi_communicator(MPI_COMM_WORLD, {.binding = Binding::automatic});
         const Communicator closing = mpi_communicator(MPI_COMM_WORLD);
         report.emplace();
         status = detail::run_body(body, world);

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <reigen/core/error.hpp>
+#include <reigen/comm/wish.hpp>
 
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
-#include <string_view>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
@@ -27,14 +25,8 @@ namespace detail {
 /// What REIGEN_SHARED_MEMORY in the environment of this process says, else `otherwise`; nothing where it has another
 /// value than the names of the choices.
 inline std::optional<SharedMemory> shared_memory_wish(SharedMemory otherwise) {
-    const char* const value = std::getenv("REIGEN_SHARED_MEMORY");
-    const std::string_view wish = value != nullptr ? value : "";
-    if (wish.empty())
-        return otherwise;
-    for (const SharedMemory choice : {SharedMemory::automatic, SharedMemory::always, SharedMemory::never})
-        if (wish == to_string(choice))
-            return choice;
-    return std::nullopt;
+    return wish_of_environment("REIGEN_SHARED_MEMORY",
+                               {SharedMemory::automatic, SharedMemory::always, SharedMemory::never}, otherwise);
 }
 
 } // namespace detail

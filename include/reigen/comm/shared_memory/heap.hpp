@@ -4,11 +4,13 @@
 #include <reigen/core/buffer_source.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <span>
 #include <utility>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
@@ -45,6 +47,7 @@ class SharedHeap final : public BufferSource {
             return nullptr;
         }
         free_.erase(best);
+        reach_.store(std::max(reach_.load(), first + bytes));
         return segment_.data() + first;
     }
 
@@ -68,6 +71,8 @@ class SharedHeap final : public BufferSource {
         return true;
     }
 
+    std::span<const std::byte> given() const noexcept override { return {segment_.data(), std::size_t(reach_.load())}; }
+
   private:
     /// By pages, so that what was given back can be given again with little left over.
     static Index rounded(std::size_t bytes) { return Index((bytes + 4095) / 4096 * 4096); }
@@ -83,8 +88,9 @@ class SharedHeap final : public BufferSource {
 
     Segment segment_;
     std::mutex mutex_;
-    Index lost_ = 0;              // bytes
-    std::map<Index, Index> free_; // bytes of each free block, by where it starts
+    std::atomic<Index> reach_ = 0; // bytes up to the end of the last block that was ever taken
+    Index lost_ = 0;               // bytes
+    std::map<Index, Index> free_;  // bytes of each free block, by where it starts
 };
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET::detail
