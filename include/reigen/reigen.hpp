@@ -17,6 +17,7 @@
 #include <reigen/kernel/gemm.hpp>
 #include <reigen/kernel/packed_weight.hpp>
 
+#include <reigen/comm/by_node.hpp>
 #include <reigen/comm/checked.hpp>
 #include <reigen/comm/communicator.hpp>
 #include <reigen/comm/deadline.hpp>

@@ -82,6 +82,17 @@ TEST(mesh, coordinates_of_a_groups_members_count_along_the_axes_asked_for) {
     });
 }
 
+TEST(mesh, groups_are_those_of_all_ranks) {
+    using Groups = std::vector<std::vector<int>>;
+    on_mesh({{dp, 2}, {tp, 2}}, [](const Mesh& mesh) {
+        EXPECT_EQ(mesh.groups(tp), (Groups{{0, 1}, {2, 3}}));
+        EXPECT_EQ(mesh.groups(dp), (Groups{{0, 2}, {1, 3}}));
+        EXPECT_EQ(mesh.groups(dp | tp), (Groups{{0, 1, 2, 3}}));
+        EXPECT_EQ(mesh.groups(ep), (Groups{{0}, {1}, {2}, {3}}));
+        EXPECT_EQ(mesh.groups(dp)[std::size_t(mesh.rank(tp))], members(mesh, dp));
+    });
+}
+
 TEST(mesh, is_refused_with_both_numbers_where_its_sizes_do_not_make_the_world) {
     on_world(4, [](const Communicator& world) {
         const auto words = words_of<ArgumentError>([&] { Mesh(world, {{dp, 3}, {tp, 2}}); });

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Three hosts on this machine, ranks that talk TCP, and what must hold there: the tests pass; when a wire is cut, or a
-# rank killed, in the middle of a ring, every rank ends within the deadline and 5 s more, with an error.
+# rank killed, in the middle of a ring, every rank ends within the deadline and 5 s more, with an error; ranks that the
+# launcher deals out to the hosts in turn are numbered one host after the other.
 #
 # Builds what it needs. Where the privileges for network namespaces lack, says so and does nothing: exit code 77.
 set -euo pipefail
@@ -17,13 +18,26 @@ fi
 
 install_for library tests
 configure -DREIGEN_BUILD_TESTS=ON
-cmake --build "$build" --target test_comm_mpi test_attention_mpi test_matmul_mpi test_network_ring
+cmake --build "$build" --target test_comm_mpi test_attention_mpi test_matmul_mpi test_network_ring test_network_order
 hosts_up
 
 for name in comm attention matmul; do
     echo "== $name on three hosts"
     on_hosts 3 "$build/tests/$name/test_${name}_mpi" --gtest_brief=1
 done
+
+# expect_order WORDS [ASSIGNMENT]: what six ranks say that the launcher deals out to the hosts in turn.
+expect_order() {
+    local text
+    text=$(on_hosts 6 ${2:+-x "$2"} "$build/tests/network/test_network_order")
+    grep -qE "$1" <<<"$text" || { echo "$text" && fail "no line with \"$1\""; }
+    echo "== ranks dealt out to hosts${2:+, $2}: $(grep -hE -m 1 "$1" <<<"$text")"
+}
+
+expect_order 'rank 1 .* the launcher.s rank 3$'
+expect_order '^  tp=2  inside a machine$'
+expect_order '^  cp=3  over 3 machines; a ring crosses between them 3 times$'
+expect_order '^  tp=2  over 2 machines' REIGEN_RANK_ORDER=launched
 
 # Starts the ring and waits until all ranks are at it.
 start_ring() {

@@ -34,6 +34,9 @@ inline std::string to_string(std::span<const MeshAxis> axes) {
 ///                                                      dp 1      3  4  5
 ///     mesh[tp] is {0 1 2} or {3 4 5}, mesh[dp] {0 3}, {1 4} or {2 5}, mesh[dp | tp] all, each in this order.
 ///
+/// Ranks keep the numbers that the communicator gives them. Where these follow the machines, as in the world of
+/// `mpi_main` and in any `by_node`, fast axes lie inside machines: `describe(mesh)` says which do.
+///
 /// Axes that the mesh does not have are of size 1.
 class Mesh {
   public:
@@ -79,6 +82,19 @@ class Mesh {
         require(group_rank >= 0 && group_rank < size(group), "coordinate: rank ", group_rank, " of ", size(group),
                 " over ", to_string(group));
         return state_->number(state_->member(world().rank(), group, group_rank), part);
+    }
+
+    /// The ranks of the world in each group over these axes, in its order; groups in the order of their first ranks.
+    std::vector<std::vector<int>> groups(Axes axes) const {
+        std::vector<std::vector<int>> result;
+        for (int first = 0; first < world().size(); ++first) {
+            if (state_->number(first, axes) != 0)
+                continue;
+            std::vector<int>& group = result.emplace_back();
+            for (int member = 0; member < size(axes); ++member)
+                group.push_back(state_->member(first, axes, member));
+        }
+        return result;
     }
 
     /// Whether both arrange the same ranks in the same way.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/comm/binding/bind.hpp>
+#include <reigen/comm/launcher.hpp>
 #include <reigen/core/buffer_source.hpp>
 #include <reigen/core/error.hpp>
 
@@ -21,6 +22,7 @@ struct Place {
     Cores cores;
     std::vector<int> nodes; // of the memory beside these cores; none where the system does not tell
     Cores share_of;         // the cores that were divided among the ranks of the machine; none: as it was launched
+    int launched = -1;      // its number by the launcher; -1 where there is none
     std::vector<int> pages; // memory nodes of pages of its long Buffers, a sample; none where the system does not tell
 };
 
@@ -34,6 +36,7 @@ inline Place own_place() {
     gethostname(name, sizeof name - 1);
     place.host = name[0] != '\0' ? name : "?";
     place.cores = cores_of(allowed_set());
+    place.launched = launcher() ? launcher()->rank() : -1;
     std::set<int> nodes;
     for (const int core : place.cores)
         if (const int node = memory_node_of(core); node >= 0)
@@ -67,9 +70,9 @@ inline std::string to_string(const Place& place) {
     return text + (place.share_of.empty() ? "  as launched" : concat("  its share of ", to_ranges(place.share_of)));
 }
 
-/// As it travels: the host, and each of the lists behind its length.
+/// As it travels: the host, the launcher's number, and each of the lists behind its length.
 inline std::string to_text(const Place& place) {
-    std::string text = place.host;
+    std::string text = concat(place.host, ' ', place.launched);
     for (const auto* const numbers : {&place.cores, &place.nodes, &place.share_of, &place.pages}) {
         text += concat(' ', numbers->size());
         for (const int number : *numbers)
@@ -88,6 +91,7 @@ inline Place place_of_text(const std::string& text) {
         next = std::from_chars(next + 1, text.data() + text.size(), value).ptr;
         return value;
     };
+    place.launched = number();
     for (auto* const numbers : {&place.cores, &place.nodes, &place.share_of, &place.pages}) {
         numbers->resize(std::size_t(number()));
         std::ranges::generate(*numbers, number);

@@ -69,6 +69,9 @@ class Backend {
     /// The number that one of these ranks has in the world, of which this may be a part: for messages to people.
     virtual int origin(int rank) const { return rank; }
 
+    /// The machine of the calling rank: the first of these ranks that runs there.
+    virtual int node() const { return 0; }
+
     /// Starts a send or receive of exactly as many bytes as the other side's. Messages between two ranks with equal
     /// tags arrive in the order in which they were started.
     virtual std::unique_ptr<Message> start_message(const Operation& operation) = 0;

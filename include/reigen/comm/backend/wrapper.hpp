@@ -24,6 +24,7 @@ class Wrapper : public Backend {
     int size() const override { return inner_->size(); }
     bool compares() const override { return inner_->compares(); }
     int origin(int rank) const override { return inner_->origin(rank); }
+    int node() const override { return inner_->node(); }
     std::string description() const override { return inner_->description(); }
     bool lends(int peer) const override { return inner_->lends(peer); }
 

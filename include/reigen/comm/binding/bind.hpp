@@ -22,8 +22,8 @@ inline Share& share_of_process() {
     return share;
 }
 
-/// OpenMP counts the cores when the program is loaded, before they are divided. Where nobody says how many threads it is
-/// to take, it takes as many as there are cores now.
+/// OpenMP counts the cores when the program is loaded, before they are divided. Where nobody says how many threads it
+/// takes, it then takes as many as the rank has cores.
 inline void let_openmp_count_again() {
 #ifdef _OPENMP
     if (std::getenv("OMP_NUM_THREADS") == nullptr)

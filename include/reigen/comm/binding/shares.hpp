@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-// Which rank of a machine gets which of its cores: arithmetic on what the machine is, which it neither asks nor changes.
+// Which rank of a machine gets which of its cores: arithmetic on what the machine is, which is neither asked nor changed.
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
 

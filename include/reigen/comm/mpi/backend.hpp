@@ -9,6 +9,7 @@
 #include <reigen/comm/mpi/levels.hpp>
 #include <reigen/comm/mpi/message.hpp>
 #include <reigen/comm/mpi/node.hpp>
+#include <reigen/comm/mpi/order.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -38,6 +39,7 @@ class MpiBackend final : public Backend {
         detail::mpi_check(MPI_Comm_size(comm, &size_), "MPI_Comm_size");
         detail::MpiComm node(detail::comm_of_node(comm, options.node_ranks));
         const detail::NodeShape shape = detail::shape_of_node(comm, node.get());
+        first_of_node_ = shape.first;
         node_ = std::make_unique<detail::NodeCollectives>(comm, shape.one, options.shared_memory,
                                                           detail::SlotShape{.payload = options.chunk_bytes});
         if (options.shared_memory != SharedMemory::never && !shape.one && shape.equal && shape.size > 1)
@@ -45,6 +47,7 @@ class MpiBackend final : public Backend {
     }
 
     int rank() const override { return rank_; }
+    int node() const override { return first_of_node_; }
     int size() const override { return size_; }
 
     std::string description() const override {
@@ -61,7 +64,7 @@ class MpiBackend final : public Backend {
         MPI_Group group = MPI_GROUP_NULL;
         MPI_Group world = MPI_GROUP_NULL;
         MPI_Comm_group(comm_.get(), &group);
-        MPI_Comm_group(MPI_COMM_WORLD, &world);
+        MPI_Comm_group(detail::numbered_world(), &world);
         int number = rank;
         MPI_Group_translate_ranks(group, 1, &rank, world, &number);
         MPI_Group_free(&group);
@@ -126,6 +129,7 @@ class MpiBackend final : public Backend {
     std::optional<detail::Levels> levels_; // where the ranks are on several nodes
     int rank_ = 0;
     int size_ = 1;
+    int first_of_node_ = 0;
     detail::Lines receives_;
 };
 
@@ -144,18 +148,6 @@ inline std::optional<bool> some_rank_wants_checks(MPI_Comm comm) {
     int highest = mine ? int(*mine) : 2;
     mpi_check(MPI_Allreduce(MPI_IN_PLACE, &highest, 1, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
     return highest == 2 ? std::nullopt : std::optional(highest == 1);
-}
-
-/// The wish that overrules those of the other ranks. Collective.
-///
-/// Throws  ArgumentError with these words on every rank where the environment of one says what cannot be understood
-template <class Choice>
-Choice common_wish(MPI_Comm comm, std::optional<Choice> mine, const char* words) {
-    constexpr int unknown = std::numeric_limits<int>::max();
-    int highest = mine ? int(*mine) : unknown;
-    mpi_check(MPI_Allreduce(MPI_IN_PLACE, &highest, 1, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
-    require(highest != unknown, words);
-    return Choice(highest);
 }
 
 /// With what the environment of any rank says instead. Collective.
@@ -177,8 +169,8 @@ inline MpiOptions as_environment_says(MPI_Comm comm, MpiOptions options) {
 /// environment of any rank has REIGEN_CHECKED=1.
 ///
 /// With `Binding::automatic` the ranks of a machine divide its cores, if their launcher left these to all of them:
-/// disjoint shares of neighbours, as equal as can be, no physical core's hardware threads apart and none from two memory
-/// nodes where that can be. The calling thread keeps to its share, and so do threads that it starts later and memory
+/// disjoint shares of neighbours, as equal as can be, no core's hardware threads apart and none from two memory nodes
+/// where that can be. The calling thread keeps to its share, and so do threads that it starts later and memory
 /// that these touch first; those that run already stay where they are. Where sets differ, or ranks outnumber cores,
 /// nothing is changed. `describe` shows it. Meant for a `comm` with all of the job's ranks on the machine.
 ///

@@ -45,6 +45,10 @@ int run_body(const Body& body, const Communicator& world) {
 /// An exception that reaches it is printed as "[rank r of P] message", by one rank for all, and aborts the job, so that
 /// no other rank waits. A rank that never comes back ends the job too, when the first other one has waited for it until
 /// its deadline; of those that have returned it is that of `world`.
+/// `world` numbers ranks one machine after the other (`by_node`), as launchers mostly do. Where one dealt them out in
+/// turn (`--map-by node`) these are not MPI's numbers, nor those of its environment: `describe` shows both, messages to
+/// people go by ours. REIGEN_RANK_ORDER=launched in the environment of any rank keeps MPI's.
+///
 /// Where the launcher left it open which rank runs on which cores of a machine, its ranks divide them, before anything
 /// of the body's is in memory (`Binding`, in `mpi_communicator`); OpenMP, in a file compiled for it, then takes as many
 /// threads as the rank has cores, unless OMP_NUM_THREADS says otherwise. REIGEN_BINDING=never leaves all as launched.
@@ -60,12 +64,14 @@ int mpi_main(int argc, char** argv, const Body& body) {
     detail::mpi_check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
     int status = EXIT_FAILURE;
     bool returned = false;
+    std::optional<detail::NumberedWorld> numbered;
     std::optional<detail::MpiReport> report;
     try {
         require<CommunicationError>(level >= MPI_THREAD_FUNNELED, "this MPI gives thread level ", level,
                                     "; want MPI_THREAD_FUNNELED (", int(MPI_THREAD_FUNNELED), ')');
-        const Communicator world = mpi_communicator(MPI_COMM_WORLD, {.binding = Binding::automatic});
-        const Communicator closing = mpi_communicator(MPI_COMM_WORLD);
+        numbered.emplace();
+        const Communicator world = mpi_communicator(detail::numbered_world(), {.binding = Binding::automatic});
+        const Communicator closing = mpi_communicator(detail::numbered_world());
         report.emplace();
         status = detail::run_body(body, world);
         returned = true;
@@ -77,6 +83,7 @@ int mpi_main(int argc, char** argv, const Body& body) {
         detail::MpiReport::abort(detail::message_of(std::current_exception()));
     }
     report.reset();
+    numbered.reset();
     MPI_Finalize();
     return status;
 }

@@ -7,6 +7,7 @@
 #include <reigen/comm/shared_memory/segment.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,18 @@ std::vector<T> all_say(MPI_Comm comm, const T& mine) {
     std::vector<T> all(static_cast<std::size_t>(size));
     mpi_check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm), "MPI_Allgather");
     return all;
+}
+
+/// The wish that overrules those of the other ranks. Collective.
+///
+/// Throws  ArgumentError with these words on every rank where the environment of one says what cannot be understood
+template <class Choice>
+Choice common_wish(MPI_Comm comm, std::optional<Choice> mine, const char* words) {
+    constexpr int unknown = std::numeric_limits<int>::max();
+    int highest = mine ? int(*mine) : unknown;
+    mpi_check(MPI_Allreduce(MPI_IN_PLACE, &highest, 1, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
+    require(highest != unknown, words);
+    return Choice(highest);
 }
 
 /// How the ranks of a communicator lie on machines.

@@ -2,6 +2,7 @@
 
 #include <reigen/comm/communicator/registry.hpp>
 #include <reigen/comm/mpi/comm.hpp>
+#include <reigen/comm/mpi/order.hpp>
 
 #include <chrono>
 #include <cstdio>
@@ -41,9 +42,9 @@ class MpiReport {
   public:
     /// Collective over the world.
     MpiReport() {
-        MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+        MPI_Comm_rank(comm_.get(), &rank_);
         int size = 1;
-        MPI_Comm_size(MPI_COMM_WORLD, &size);
+        MPI_Comm_size(comm_.get(), &size);
         heard_.assign(std::size_t(size), Ending::unknown);
     }
 
@@ -76,8 +77,8 @@ class MpiReport {
     [[noreturn]] static void abort(const std::string& message) {
         int rank = 0;
         int size = 1;
-        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-        MPI_Comm_size(MPI_COMM_WORLD, &size);
+        MPI_Comm_rank(numbered_world(), &rank);
+        MPI_Comm_size(numbered_world(), &size);
         std::fflush(stdout);
         std::fputs(concat("[rank ", rank, " of ", size, "] ", message, '\n').c_str(), stderr);
         std::fflush(stderr);
@@ -90,7 +91,7 @@ class MpiReport {
   private:
     static MPI_Comm duplicate_of_world() {
         MPI_Comm duplicate = MPI_COMM_NULL;
-        mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &duplicate), "MPI_Comm_dup");
+        mpi_check(MPI_Comm_dup(numbered_world(), &duplicate), "MPI_Comm_dup");
         return duplicate;
     }
 
