@@ -29,7 +29,7 @@ rank, and but for the column Time, which is a mean, the smallest of several turn
   mlp               two linear layers with GELU between them, split over tp, forward and backward; the residual stream on
                     every rank, or split over tp by tokens (sequence parallelism)
   ring_attention    one causal sequence over cp in the zigzag layout; plain: keys and values gathered first, their
-                    gradients summed last
+                    gradients summed last. wire:bfloat16: keys and values go round as that
 
 Google Benchmark's own options choose rows and output:
   --benchmark_filter=mlp   --benchmark_min_time=0.5   --benchmark_out=o.json --benchmark_out_format=json)";

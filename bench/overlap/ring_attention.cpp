@@ -25,8 +25,9 @@ float token_number(Index i, Index j) {
 /// Ring attention of one sequence on a mesh, forward, and backward with the output as its own gradient.
 class AttentionStep {
   public:
-    AttentionStep(const Mesh& mesh, const AttentionSizes& sizes)
-        : sequences_{1, sizes.length, SequenceLayout::zigzag},
+    AttentionStep(const Mesh& mesh, const AttentionSizes& sizes, WireType wire)
+        : options_{.mask = Mask::causal(), .wire = wire},
+          sequences_{1, sizes.length, SequenceLayout::zigzag},
           head_dim_(sizes.head_dim),
           q_(tokens(mesh, sizes)),
           k_(q_.clone()),
@@ -36,11 +37,10 @@ class AttentionStep {
           dv_(q_.clone()) {}
 
     void run(bool backward) {
-        const AttentionOptions options = {.mask = Mask::causal()};
         const auto of = [&](auto& x) { return heads(x, sequences_, head_dim_); };
-        const auto [out, lse] = ring_attention(of(q_), of(k_), of(v_), options);
+        const auto [out, lse] = ring_attention(of(q_), of(k_), of(v_), options_);
         if (backward)
-            ring_attention_backward(of(q_), of(k_), of(v_), out, lse, out, of(dq_), of(dk_), of(dv_), options);
+            ring_attention_backward(of(q_), of(k_), of(v_), out, lse, out, of(dq_), of(dk_), of(dv_), options_);
     }
 
   private:
@@ -48,6 +48,7 @@ class AttentionStep {
         return Tokens::from_global(mesh, sequences_.rows(mesh, cp), sizes.heads * sizes.head_dim, token_number);
     }
 
+    AttentionOptions options_;
     Sequences sequences_;
     Index head_dim_;
     Tokens q_, k_, v_, dq_, dk_, dv_;
@@ -129,11 +130,11 @@ class LocalAttention {
 
 class AttentionWork final : public Work {
   public:
-    AttentionWork(const Mesh& mesh, const AttentionSizes& sizes, bool backward)
+    AttentionWork(const Mesh& mesh, const AttentionSizes& sizes, WireType wire, bool backward)
         : backward_(backward),
-          overlapped_(mesh, sizes),
+          overlapped_(mesh, sizes, wire),
           local_(mesh, sizes),
-          whole_(Mesh(), sizes),
+          whole_(Mesh(), sizes, wire),
           dk_(mesh, local_.k().rows(), local_.k().cols()),
           dv_(dk_.clone()) {}
 
@@ -160,18 +161,23 @@ class AttentionWork final : public Work {
     SummedTokens dk_, dv_;
 };
 
-Case attention_case(const AttentionSizes& sizes, int ranks, bool backward) {
+Case attention_case(const AttentionSizes& sizes, int ranks, WireType wire, bool backward) {
     return {concat("ring_attention/zigzag/cp:", ranks, "/N:", sizes.length, "/heads:", sizes.heads,
-                   "/d:", sizes.head_dim, backward ? "/forward_backward" : "/forward"),
+                   "/d:", sizes.head_dim, wire == WireType::unchanged ? "" : "/wire:bfloat16",
+                   backward ? "/forward_backward" : "/forward"),
             [=](const Communicator& world) {
-                return std::make_unique<AttentionWork>(Mesh(world, {{cp, world.size()}}), sizes, backward);
+                return std::make_unique<AttentionWork>(Mesh(world, {{cp, world.size()}}), sizes, wire, backward);
             }};
 }
 
 } // namespace
 
 std::vector<Case> ring_attention_cases(const AttentionSizes& sizes, int ranks) {
-    return {attention_case(sizes, ranks, false), attention_case(sizes, ranks, true)};
+    std::vector<Case> cases;
+    for (const WireType wire : {WireType::unchanged, WireType::bf16})
+        for (const bool backward : {false, true})
+            cases.push_back(attention_case(sizes, ranks, wire, backward));
+    return cases;
 }
 
 } // namespace overlap

@@ -50,7 +50,8 @@ struct AttentionSizes {
 /// Two linear layers with GELU between them, forward and backward, for both places of the residual stream.
 std::vector<Case> mlp_cases(const MlpSizes& sizes, int ranks);
 
-/// Causal attention over a ring in the zigzag layout: forward, and forward and backward.
+/// Causal attention over a ring in the zigzag layout: forward, and forward and backward, with keys and values as they are
+/// on the wire and as bfloat16.
 std::vector<Case> ring_attention_cases(const AttentionSizes& sizes, int ranks);
 
 } // namespace overlap

@@ -1,4 +1,5 @@
 #include "kernel/attention_cases.hpp"
+#include "support/bits.hpp"
 
 #include <algorithm>
 #include <type_traits>
@@ -186,6 +187,66 @@ TEST(attention_bfloat16, gradients_are_those_of_float_and_only_the_queries_are_r
                     expect_sums_of_rounded(got.dv[n], want.dv[n], sizes.dv[n], what);
                 }
         }
+}
+
+/// Attention in T over blocks in the type in which they are stored.
+template <class T, class Stored>
+std::vector<T> numbers_of_passes(const ReferenceProblem& p, const std::vector<Block<Stored>>& blocks) {
+    const Heads<T> q(p.q);
+    Output<T> forward = {Heads<T>(q.batch, q.tokens, q.heads, p.v.dim),
+                         std::vector<T>(std::size_t(q.batch * q.tokens * q.heads))};
+    AttentionState<T> state(q.view(), Runs::range(0, q.tokens), p.k.heads, p.v.dim, rule(p));
+    for (const Block<Stored>& block : blocks)
+        state.absorb(block.k.view(), block.v.view(), block.positions);
+    state.finish(forward.out.view(), forward.lse_view());
+    std::vector<T> numbers = forward.lse;
+    const auto append = [&](const Heads<T>& heads) {
+        heads.each([&](Index b, Index t, Index h, Index c) { numbers.push_back(heads(b, t, h, c)); });
+    };
+    append(forward.out);
+    AttentionGradient<T> gradient({q.view(), forward.out.view(), forward.out.view(), forward.lse_view()},
+                                  Runs::range(0, q.tokens), p.k.heads, rule(p));
+    for (const Block<Stored>& block : blocks) {
+        Heads<T> dk(p.k.batch, block.positions.size(), p.k.heads, p.k.dim),
+            dv(p.v.batch, block.positions.size(), p.v.heads, p.v.dim);
+        dk.zero();
+        dv.zero();
+        gradient.absorb_heads(0, block.k.view(), block.v.view(), block.positions, dk.view(), dv.view());
+        append(dk);
+        append(dv);
+    }
+    Heads<T> dq(q.batch, q.tokens, q.heads, q.dim);
+    gradient.finish(dq.view());
+    append(dq);
+    return numbers;
+}
+
+template <class T>
+void expect_narrow_as_widened() {
+    for (const Shape& shape : shapes)
+        for (const Mask& mask : masks()) {
+            const ReferenceProblem p = problem(shape, mask);
+            const auto narrow = two_blocks(p);
+            std::vector<Block<T>> wide;
+            for (const Block<bfloat16>& block : narrow) {
+                Block<T> copy = {Heads<T>(p.k, block.positions), Heads<T>(p.v, block.positions), block.positions};
+                const auto widen = [](const Heads<bfloat16>& from, Heads<T>& to) {
+                    from.each([&](Index b, Index t, Index h, Index c) {
+                        to.view().at(b, t, h)[c] = T(float(from(b, t, h, c)));
+                    });
+                };
+                widen(block.k, copy.k);
+                widen(block.v, copy.v);
+                wide.push_back(std::move(copy));
+            }
+            EXPECT_TRUE(same_bits(numbers_of_passes<T>(p, narrow), numbers_of_passes<T>(p, wide)))
+                << shape.text() << ", " << to_string(mask);
+        }
+}
+
+TEST(attention_bfloat16, keys_and_values_stored_narrower_have_the_bits_of_their_widened_copies) {
+    expect_narrow_as_widened<float>();
+    expect_narrow_as_widened<double>();
 }
 
 void fill_token(Heads<bfloat16>& heads, Index token, float number) {

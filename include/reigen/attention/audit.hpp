@@ -2,6 +2,7 @@
 
 #include <reigen/attention/checks.hpp>
 #include <reigen/attention/ring_forward.hpp>
+#include <reigen/kernel/bfloat16.hpp>
 #include <reigen/kernel/score_rule.hpp>
 #include <reigen/layout/audit.hpp>
 
@@ -11,6 +12,12 @@
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
+
+/// A number as others receive it.
+template <class T>
+double as_sent(T number, WireType wire) {
+    return wire == WireType::bf16 ? double(round_to_bfloat16(float(number))) : double(number);
+}
 
 /// One query of one sequence, in all heads of this rank, against the keys that the ranks of its ring hold: the softmax
 /// in double by its definition.
@@ -35,20 +42,20 @@ class ReferenceQuery {
     /// This rank's keys that the query sees. Collective over the ring.
     template <class T>
     void attend(const Communicator& ring, HeadsView<const T> k, HeadsView<const T> v, Index batch,
-                const std::vector<Index>& tokens, double scale) {
+                const std::vector<Index>& tokens, double scale, WireType wire) {
         ring.all_reduce(query_);
         std::vector<double> scores(std::size_t(heads_) * tokens.size());
         for (Index h = 0; h < heads_; ++h)
             for (std::size_t j = 0; j < tokens.size(); ++j) {
                 double& score = scores[std::size_t(h) * tokens.size() + j];
-                score = scale * dot(h, k.at(batch, tokens[j], key_head(h, k.heads)));
+                score = scale * dot(h, k.at(batch, tokens[j], key_head(h, k.heads)), wire);
                 maximum_[std::size_t(h)] = std::max(score, maximum_[std::size_t(h)]);
             }
         ring.all_reduce(maximum_, Reduction::max);
         for (Index h = 0; h < heads_; ++h)
             for (std::size_t j = 0; j < tokens.size(); ++j)
                 add(h, std::exp(scores[std::size_t(h) * tokens.size() + j] - maximum_[std::size_t(h)]),
-                    v.at(batch, tokens[j], key_head(h, v.heads)));
+                    v.at(batch, tokens[j], key_head(h, v.heads)), wire);
         ring.all_reduce(sums_);
     }
 
@@ -62,20 +69,20 @@ class ReferenceQuery {
     Index key_head(Index h, Index key_heads) const { return h / (heads_ / key_heads); }
 
     template <class T>
-    double dot(Index h, const T* key) const {
+    double dot(Index h, const T* key, WireType wire) const {
         double result = 0;
         for (Index c = 0; c < head_dim_; ++c)
-            result += query_[std::size_t(h * head_dim_ + c)] * double(key[c]);
+            result += query_[std::size_t(h * head_dim_ + c)] * as_sent(key[c], wire);
         return result;
     }
 
     template <class T>
-    void add(Index h, double weight, const T* value) {
+    void add(Index h, double weight, const T* value, WireType wire) {
         double* const of_head = head(h);
         of_head[0] += weight;
         for (Index c = 0; c < value_dim_; ++c) {
-            of_head[1 + c] += weight * double(value[c]);
-            of_head[1 + value_dim_ + c] += weight * std::abs(double(value[c]));
+            of_head[1 + c] += weight * as_sent(value[c], wire);
+            of_head[1 + value_dim_ + c] += weight * std::abs(as_sent(value[c], wire));
         }
     }
 
@@ -152,8 +159,8 @@ AuditReport audit_attention(const Q& q, const K& k, const V& v, const Out& out, 
         if (token)
             reference.set_query(queries.view(), sequence, *token);
         reference.attend(queries.ring(), keys.view(), values.view(), sequence,
-                         detail::seen_tokens(keys.positions(), rule.mask.seen_from(position + rule.offset)),
-                         rule.scale);
+                         detail::seen_tokens(keys.positions(), rule.mask.seen_from(position + rule.offset)), rule.scale,
+                         options.wire);
         if (token)
             detail::compare_query(tally, reference, out, lse, sequence * queries.view().tokens + *token, row,
                                   values.head_dim());

@@ -74,10 +74,14 @@ void agree_on_attention(const char* caller, const Heads<S, Where>& q, const Head
         const auto layout = [](const Sequences& sequences) {
             return concat(to_string(sequences.layout), " in stripes of ", sequences.stripe);
         };
-        return std::vector<Field>{{"q:", describe_heads(q)},           {"k:", describe_heads(k)},
-                                  {"v:", describe_heads(v)},           {"layout", layout(q.sequences())},
-                                  {"keys", layout(k.sequences())},     {"mask", to_string(options.mask)},
-                                  {"scale", options.scale.value_or(0)}};
+        return std::vector<Field>{{"q:", describe_heads(q)},
+                                  {"k:", describe_heads(k)},
+                                  {"v:", describe_heads(v)},
+                                  {"layout", layout(q.sequences())},
+                                  {"keys", layout(k.sequences())},
+                                  {"mask", to_string(options.mask)},
+                                  {"scale", options.scale.value_or(0)},
+                                  {"wire", to_string(options.wire)}};
     });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reigen/core/wire_type.hpp>
 #include <reigen/kernel/score_rule.hpp>
 
 #include <cmath>
@@ -11,6 +12,9 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 struct AttentionOptions {
     Mask mask = {};                   ///< who sees whom; everybody everything where not given
     std::optional<double> scale = {}; ///< of q.k before the softmax; 1 / sqrt(head_dim) where not given
+    /// In which keys and values travel. Their owner computes with what it sends, and would with one rank, so all ranks
+    /// see the same numbers however many they are; the backward pass needs the forward's.
+    WireType wire = WireType::unchanged;
 
     /// What the kernels are told, for global lengths of the queries and of the keys.
     ScoreRule rule(Index head_dim, Index queries, Index keys) const {

@@ -51,8 +51,8 @@ inline std::vector<Range> gradient_pieces(Index heads, Index bytes_of_all) {
 }
 
 /// The gradients of the queries stay in `state`; those of keys and values go to where their blocks are at home.
-template <class S, Placement Where, class A = Accumulator<S>>
-void go_round_with_gradients(const TravellingKeys<S, Where>& keys, Turn turn, AttentionGradient<S>& state,
+template <class Wire, class S, Placement Where, class A = Accumulator<S>>
+void go_round_with_gradients(const TravellingKeys<Wire, S, Where>& keys, Turn turn, AttentionGradient<S>& state,
                              HeadsView<A> dk, HeadsView<A> dv) {
     struct Piece {
         Range heads;
@@ -64,11 +64,10 @@ void go_round_with_gradients(const TravellingKeys<S, Where>& keys, Turn turn, At
         const KeyBlockShape shape = keys.shape().of_heads(heads.count);
         pieces.push_back({heads, shape, {keys.ring(), keys.route(), turn, shape.size(dk.tokens)}});
     }
-    keys.go_round(turn, [&](const VisitingKeys<S>& block) {
+    keys.go_round(turn, [&](const VisitingKeys<Wire>& block) {
         const Index tokens = block.positions.size();
         if (block.step == 0) {
-            if (turn == Turn::onward && block.needed)
-                state.absorb(block.k, block.v, block.positions, dk, dv);
+            state.absorb_heads(0, block.k, block.v, block.positions, dk, dv);
             return;
         }
         for (Piece& piece : pieces)
@@ -90,12 +89,14 @@ template <class S, Placement Where>
 void differentiate(const AttentionArguments<S, Where>& arguments, const AttentionOutputs<S>& outputs, HeadsView<S> dq,
                    HeadsView<S> dk, HeadsView<S> dv) {
     const auto& [q, k, v, options] = arguments;
-    const TravellingKeys<S, Where> keys(q, k, v, arguments.rule());
     AttentionGradient<S> state(outputs, q.positions(), k.view().heads, arguments.rule());
     const OwnGradients<S> own_dk(dk), own_dv(dv);
-    for (const Turn turn : both_turns)
-        if (turn == Turn::onward || keys.route().steps(turn) > 0)
-            go_round_with_gradients(keys, turn, state, own_dk.sum(), own_dv.sum());
+    with_wire_type<S>(options.wire, [&]<class Wire>(Wire) {
+        const TravellingKeys<Wire, S, Where> keys(q, k, v, arguments.rule());
+        for (const Turn turn : both_turns)
+            if (turn == Turn::onward || keys.route().steps(turn) > 0)
+                go_round_with_gradients(keys, turn, state, own_dk.sum(), own_dv.sum());
+    });
     own_dk.finish();
     own_dv.finish();
     state.finish(dq);
@@ -108,7 +109,8 @@ void differentiate(const AttentionArguments<S, Where>& arguments, const Attentio
 ///     ring_attention_backward(q, k, v, out, lse, dout, dq, dk, dv);    // dq, dk, dv: heads(...) of what is written
 ///
 /// Keys and values go round again, with the gradients that each rank adds to them, which then come home; those of the
-/// queries stay. dq, dk and dv are overwritten; they may be column blocks of one packed matrix, but share no memory with
+/// queries stay. With `options.wire` bf16 they are the gradients of what the forward pass with it computed, taken at
+/// the rounded keys and values, and travel in their own type. dq, dk and dv are overwritten; they may be column blocks of one packed matrix, but share no memory with
 /// what is read.
 ///
 /// Shapes      q, k, v as in the forward pass; out, lse its result; dout a matrix like out, dlse like lse;

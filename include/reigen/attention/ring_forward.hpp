@@ -43,15 +43,16 @@ Attended<S, Where> attend(const Heads<const S, Where>& q, const Heads<const S, W
         return result;
     agree_on_attention("ring_attention", q, k, v, options);
     const ScoreRule rule = options.rule(q.head_dim(), q.sequences().length, k.sequences().length);
-    const TravellingKeys<S, Where> keys(q, k, v, rule);
     AttentionState<S> state(q.view(), q.positions(), k.view().heads, v.head_dim(), rule, q.sequences().length);
-    for (const Turn turn : both_turns)
-        if (turn == Turn::onward || keys.route().steps(turn) > 0)
-            keys.go_round(turn, [&](const VisitingKeys<S>& block) {
-                const bool again = block.step == 0 && turn == Turn::back;
-                if (block.needed && !again)
-                    state.absorb(block.k, block.v, block.positions);
-            });
+    with_wire_type<S>(options.wire, [&]<class Wire>(Wire) {
+        const TravellingKeys<Wire, S, Where> keys(q, k, v, rule);
+        for (const Turn turn : both_turns)
+            if (turn == Turn::onward || keys.route().steps(turn) > 0)
+                keys.go_round(turn, [&](const VisitingKeys<Wire>& block) {
+                    if (block.needed)
+                        state.absorb(block.k, block.v, block.positions);
+                });
+    });
     state.finish(heads(result.out, q.sequences(), v.head_dim()).view(), result.lse.strided());
     return result;
 }
@@ -66,12 +67,17 @@ Attended<S, Where> attend(const Heads<const S, Where>& q, const Heads<const S, W
 /// ranks give the same result but for rounding; with one rank it is dense attention, and nothing is sent. Queries and
 /// keys may differ in length and in layout. Tokens, heads or ranks may be few, uneven or none.
 ///
+/// With `options.wire` bf16 the result is, in every bit, that of keys and values which were rounded to it before:
+/// each by u = 2^-8 of itself at most. A row's lse is then off by u a, and its outputs by u (1 + (1 + u) a) max |v|, or
+/// less: a is |scale| times the largest sum of |q_c k_c| over the keys that it sees, and v what it sees of the values.
+///
 /// Shapes      q [B Nq, Hq d], k [B Nk, Hkv d], v [B Nk, Hkv dv], all of one placement {R; H; }: R of dp|cp, H the axes
 ///             of the heads; out [B Nq, Hq dv] and lse [B Nq, Hq] of the same placement. Of bfloat16, out is bfloat16,
 ///             rounded once, and lse float
 /// Cost        2 B Hq (d + dv) flops for each pair of query and key, but for tiles that the mask hides. A rank sends
-///             the blocks that other ranks need and it does not have to itself: B S_j Hkv (d + dv) elements each, at
-///             most P - 1 of them. Beside its arguments it holds two blocks, and once its queries and its output
+///             the blocks that other ranks need and it does not have to itself: B S_j Hkv (d + dv) elements of the
+///             wire's type each, at most P - 1 of them. Beside its arguments it holds two blocks, and once its queries
+///             and its output
 /// Collective  over mesh[cp]; if R has no cp, or cp is of size 1, over none
 /// Throws      ShapeError, ArgumentError on every rank before any message
 /// Order       the blocks in the order in which they come by; the same bits in every run

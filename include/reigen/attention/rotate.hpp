@@ -16,9 +16,9 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 /// A block of some rank that visits this one.
 template <class T>
 struct Visit {
-    int step;      // how far it has come; 0 is this rank's own, where it lies
+    int step;      // how far it has come; 0 is this rank's own
     int owner;     // the rank whose block it is
-    const T* data; // null for this rank's own
+    const T* data; // null for this rank's own where that does not travel
 };
 
 /// What writes this rank's own block, and what is done with every block.
@@ -57,7 +57,7 @@ void rotate(const Communicator& ring, const RingRoute& route, Turn turn, std::sp
     for (int step = 0; step <= route.steps(turn); ++step) {
         const int owner = route.block_at(turn, rank, step);
         const int coming = route.block_at(turn, rank, step + 1);
-        const T* const data = step == 0 ? nullptr : here.data();
+        const T* const data = here.data();
         Pending<T> arriving;
         if (route.steps(turn, coming) > step) {
             if (spare.size() != size(coming)) {
@@ -97,6 +97,7 @@ bool look_round(const Communicator& ring, const RingRoute& route, Turn turn, std
         own = Buffer<T>(sizes[std::size_t(rank)]);
         pack(own.span());
     }
+    const T* const mine = own.data();
     Shown<T> blocks(ring, std::move(own));
     if (!blocks.readable())
         return false;
@@ -105,7 +106,7 @@ bool look_round(const Communicator& ring, const RingRoute& route, Turn turn, std
         if (route.steps(turn, owner) > step)
             ring.backend()->account({}, {1, sizes[std::size_t(owner)] * Index(sizeof(T))});
         if (route.steps(turn, owner) >= step)
-            work(Visit<T>{step, owner, step == 0 ? nullptr : blocks.of(owner)});
+            work(Visit<T>{step, owner, step == 0 ? mine : blocks.of(owner)});
     }
     blocks.close();
     return true;

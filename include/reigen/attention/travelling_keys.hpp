@@ -2,9 +2,13 @@
 
 #include <reigen/attention/heads.hpp>
 #include <reigen/attention/rotate.hpp>
+#include <reigen/core/buffer.hpp>
+#include <reigen/kernel/bfloat16.hpp>
 #include <reigen/kernel/score_rule.hpp>
 
 #include <algorithm>
+#include <span>
+#include <type_traits>
 #include <vector>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
@@ -44,9 +48,15 @@ void for_each_vector(HeadsView<From> from, HeadsView<To> to, Visit visit) {
                 visit(from.at(b, t, h), to.at(b, t, h));
 }
 
-template <class T>
-void copy_heads(HeadsView<const T> from, HeadsView<T> to) {
-    for_each_vector(from, to, [&](const T* source, T* target) { std::copy_n(source, from.head_dim, target); });
+/// A copy in the type in which it travels.
+template <class T, class Wire>
+void copy_heads(HeadsView<const T> from, HeadsView<Wire> to) {
+    for_each_vector(from, to, [&](const T* source, Wire* target) {
+        if constexpr (std::is_same_v<T, Wire>)
+            std::copy_n(source, from.head_dim, target);
+        else
+            round_row(source, target, from.head_dim);
+    });
 }
 
 template <class T>
@@ -71,18 +81,18 @@ HeadsView<T> heads_in(HeadsView<T> all, const Range& range) {
 }
 
 /// A block of keys and values that this rank can read, its own or one that came by.
-template <class S>
+template <class Wire>
 struct VisitingKeys {
     int step; // 0: its own
     int owner;
-    HeadsView<const S> k;
-    HeadsView<const S> v;
+    HeadsView<const Wire> k;
+    HeadsView<const Wire> v;
     const Runs& positions;
     bool needed; // whether this rank's queries see any of it
 };
 
-/// The keys and values of a ring: which rank has which, who needs them, and how they get there.
-template <class S, Placement Where>
+/// The keys and values of a ring: which rank has which, who needs them, and how they get there, in the type `Wire`.
+template <class Wire, class S, Placement Where>
 class TravellingKeys {
   public:
     TravellingKeys(const Heads<const S, Where>& q, const Heads<const S, Where>& k, const Heads<const S, Where>& v,
@@ -107,28 +117,54 @@ class TravellingKeys {
     /// Elements of the largest block.
     Index largest() const { return *std::max_element(sizes_.begin(), sizes_.end()); }
 
-    /// Calls work(VisitingKeys) for this rank's own block, then for each that comes by (`rotate`) or can be read where it
-    /// lies (`look_round`).
+    /// Calls work(VisitingKeys) for each block that comes by (`rotate`) or can be read where it lies (`look_round`);
+    /// onward, first for this rank's own, if its queries see any of it.
     template <class Work>
     void go_round(Turn turn, Work work) const {
         const MemoryScope scope(MemoryUse::keys_values);
-        const int rank = ring_.rank();
-        const auto pack = [&](std::span<S> block) {
-            copy_heads(k_, shape_.keys(block.data(), k_.tokens));
-            copy_heads(v_, shape_.values(block.data(), v_.tokens));
+        const auto pack = [&](std::span<Wire> block) { this->pack(block); };
+        const auto visit = [&](const Visit<Wire>& block) {
+            if (block.step > 0)
+                work(visiting(block, block.data));
+            else if (turn == Turn::onward)
+                visit_own(block, work);
         };
-        const auto visit_keys = [&](const Visit<S>& visit) {
-            const Runs& held = positions(visit.owner);
-            const bool own = visit.step == 0;
-            work(VisitingKeys<S>{visit.step, visit.owner, own ? k_ : shape_.keys(visit.data, held.size()),
-                                 own ? v_ : shape_.values(visit.data, held.size()), held,
-                                 route_.needed(rank, visit.owner)});
-        };
-        if (!look_round<S>(ring_, route_, turn, sizes_, pack, visit_keys))
-            rotate<S>(ring_, route_, turn, sizes_, pack, visit_keys);
+        if (!look_round<Wire>(ring_, route_, turn, sizes_, pack, visit))
+            rotate<Wire>(ring_, route_, turn, sizes_, pack, visit);
     }
 
   private:
+    void pack(std::span<Wire> block) const {
+        copy_heads(k_, shape_.keys(block.data(), k_.tokens));
+        copy_heads(v_, shape_.values(block.data(), v_.tokens));
+    }
+
+    VisitingKeys<Wire> visiting(const Visit<Wire>& block, const Wire* data) const {
+        const Runs& held = positions(block.owner);
+        return {block.step,
+                block.owner,
+                shape_.keys(data, held.size()),
+                shape_.values(data, held.size()),
+                held,
+                route_.needed(ring_.rank(), block.owner)};
+    }
+
+    /// In the type in which it is sent, or would be.
+    template <class Work>
+    void visit_own(const Visit<Wire>& block, Work& work) const {
+        if (!route_.needed(block.owner, block.owner))
+            return;
+        if constexpr (std::is_same_v<Wire, S>) {
+            work(VisitingKeys<Wire>{block.step, block.owner, k_, v_, positions(block.owner), true});
+        } else if (block.data != nullptr) {
+            work(visiting(block, block.data));
+        } else {
+            Buffer<Wire> packed(sizes_[std::size_t(block.owner)]);
+            pack(packed.span());
+            work(visiting(block, packed.data()));
+        }
+    }
+
     template <class Matrix>
     static std::vector<Runs> positions_of(const Matrix& heads) {
         std::vector<Runs> result;

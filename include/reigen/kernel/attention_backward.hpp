@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <concepts>
 #include <numbers>
 #include <thread>
+#include <type_traits>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
@@ -52,6 +54,14 @@ class AttentionGradient {
     /// heads after heads, in the same bits.
     void absorb_heads(Index first_head, HeadsView<const S> k, HeadsView<const S> v, const Runs& positions,
                       HeadsView<T> dk, HeadsView<T> dv);
+
+    /// The same of a block of bfloat16, which is widened as it is copied.
+    template <std::same_as<bfloat16> Narrow>
+        requires(!std::is_same_v<S, bfloat16>)
+    void absorb_heads(Index first_head, HeadsView<const Narrow> k, HeadsView<const Narrow> v, const Runs& positions,
+                      HeadsView<T> dk, HeadsView<T> dv) {
+        absorb_block(first_head, k, v, positions, dk, dv);
+    }
 
     /// Writes the gradients of the queries.
     void finish(HeadsView<S> dq) const;
@@ -131,6 +141,10 @@ class AttentionGradient {
         return std::min(detail::threads_for<T>(pairs * double(3 * head_dim() + 2 * value_dim())),
                         scratch_.size() / scratch_size());
     }
+
+    template <class Stored>
+    void absorb_block(Index first_head, HeadsView<const Stored> k, HeadsView<const Stored> v, const Runs& positions,
+                      HeadsView<T> dk, HeadsView<T> dv);
 
     // Several chunks of a head may be worked on at once, one after the other on each panel: its gradients are sums over
     // the chunks in their order.
@@ -285,6 +299,13 @@ void AttentionGradient<S>::absorb(HeadsView<const S> k, HeadsView<const S> v, co
 template <class S>
 void AttentionGradient<S>::absorb_heads(Index first_head, HeadsView<const S> k, HeadsView<const S> v,
                                         const Runs& positions, HeadsView<T> dk, HeadsView<T> dv) {
+    absorb_block(first_head, k, v, positions, dk, dv);
+}
+
+template <class S>
+template <class Stored>
+void AttentionGradient<S>::absorb_block(Index first_head, HeadsView<const Stored> k, HeadsView<const Stored> v,
+                                        const Runs& positions, HeadsView<T> dk, HeadsView<T> dv) {
     require<ShapeError>(first_head >= 0 && first_head + k.heads <= grid_.heads, "attention backward: key heads ",
                         first_head, " to ", first_head + k.heads - 1, " of ", grid_.heads);
     detail::check_keys(k, v, positions, grid_.batch, k.heads, head_dim(), value_dim());
@@ -331,6 +352,13 @@ void AttentionGradient<S>::finish(HeadsView<S> dq) const {
 REIGEN_KERNEL_INSTANTIATION template class AttentionGradient<float>;
 REIGEN_KERNEL_INSTANTIATION template class AttentionGradient<double>;
 REIGEN_KERNEL_INSTANTIATION template class AttentionGradient<bfloat16>;
+REIGEN_KERNEL_INSTANTIATION template void AttentionGradient<float>::absorb_block(Index, HeadsView<const bfloat16>,
+                                                                                 HeadsView<const bfloat16>, const Runs&,
+                                                                                 HeadsView<float>, HeadsView<float>);
+REIGEN_KERNEL_INSTANTIATION template void AttentionGradient<double>::absorb_block(Index, HeadsView<const bfloat16>,
+                                                                                  HeadsView<const bfloat16>,
+                                                                                  const Runs&, HeadsView<double>,
+                                                                                  HeadsView<double>);
 #endif
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -9,7 +9,9 @@
 #include <reigen/kernel/score_rule.hpp>
 
 #include <cmath>
+#include <concepts>
 #include <optional>
+#include <type_traits>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
@@ -39,6 +41,13 @@ class AttentionState {
 
     /// Takes in a block of keys and values. Polls between panels, or tiles of keys.
     void absorb(HeadsView<const S> k, HeadsView<const S> v, const Runs& positions);
+
+    /// The same of a block of bfloat16, which is widened as it is copied.
+    template <std::same_as<bfloat16> Narrow>
+        requires(!std::is_same_v<S, bfloat16>)
+    void absorb(HeadsView<const Narrow> k, HeadsView<const Narrow> v, const Runs& positions) {
+        absorb_block(k, v, positions);
+    }
 
     /// Takes in what another state of the same queries has absorbed. The identity changes no bit.
     void merge(const AttentionState& other);
@@ -128,8 +137,12 @@ class AttentionState {
         return heads % threads == 0 || heads >= 16 * threads ? 1 : std::min(threads, grid_.panels());
     }
 
-    void absorb_share(Index b, Index h, HeadsView<const S> k, HeadsView<const S> v, const Runs& positions, Share share,
-                      const Scratch& scratch) {
+    template <class Stored>
+    void absorb_block(HeadsView<const Stored> k, HeadsView<const Stored> v, const Runs& positions);
+
+    template <class Stored>
+    void absorb_share(Index b, Index h, HeadsView<const Stored> k, HeadsView<const Stored> v, const Runs& positions,
+                      Share share, const Scratch& scratch) {
         for (Index number = 0; number < detail::chunks_in(k.tokens, scratch.chunk); ++number) {
             const auto chunk = detail::copy_chunk(k, v, b, h, number, positions, scratch.chunk);
             for (Index panel = share.first_panel; panel < grid_.panels(); panel += share.step) {
@@ -167,8 +180,9 @@ class AttentionState {
     }
 
     /// Streams keys and values of one head past its few rows.
-    void decode_head(Index b, Index h, HeadsView<const S> k, HeadsView<const S> v, detail::RunWalker positions,
-                     const Scratch& scratch) {
+    template <class Stored>
+    void decode_head(Index b, Index h, HeadsView<const Stored> k, HeadsView<const Stored> v,
+                     detail::RunWalker positions, const Scratch& scratch) {
         const detail::PanelSight<panel_rows> sight = this->sight(0);
         const Index panel = grid_.index(b, h, 0);
         detail::TileMask<T> mask(scratch.mask);
@@ -187,18 +201,22 @@ class AttentionState {
         scratch.decoded.give_state(state(panel));
     }
 
-    /// Keys and values where they lie, if their rows are whole packets of the type that is computed in; else a copy.
-    void decode_tile(Index b, Index h, HeadsView<const S> k, HeadsView<const S> v, Index first, Index keys,
+    /// Keys and values where they lie, if their rows are whole packets of the type that is computed in; else a copy. So
+    /// are those that are stored in a type of their own: to stream them too, a user's file would compile all this twice.
+    template <class Stored>
+    void decode_tile(Index b, Index h, HeadsView<const Stored> k, HeadsView<const Stored> v, Index first, Index keys,
                      const T* seen, const Scratch& scratch) const {
-        if (k.head_dim % detail::lanes<T> == 0 && v.head_dim % detail::lanes<T> == 0) {
-            const detail::LeftPanel<S> here_k = {k.at(b, first, h), k.token_stride, 1};
-            const detail::LeftPanel<S> here_v = {v.at(b, first, h), v.token_stride, 1};
-            detail::decode_tile(scratch.decoded, detail::DecodedTile<S>{here_k, here_v, keys}, k.tokens - first, seen);
-        } else {
-            const detail::KeyTile<T> copy = scratch.decoded_tile.copy(k, v, b, h, first, keys);
-            detail::decode_tile(scratch.decoded,
-                                detail::DecodedTile<T>{copy.k.over_features, copy.v.over_features, keys}, keys, seen);
-        }
+        if constexpr (std::is_same_v<Stored, S>)
+            if (k.head_dim % detail::lanes<T> == 0 && v.head_dim % detail::lanes<T> == 0) {
+                const detail::LeftPanel<S> here_k = {k.at(b, first, h), k.token_stride, 1};
+                const detail::LeftPanel<S> here_v = {v.at(b, first, h), v.token_stride, 1};
+                detail::decode_tile(scratch.decoded, detail::DecodedTile<S>{here_k, here_v, keys}, k.tokens - first,
+                                    seen);
+                return;
+            }
+        const detail::KeyTile<T> copy = scratch.decoded_tile.copy(k, v, b, h, first, keys);
+        detail::decode_tile(scratch.decoded, detail::DecodedTile<T>{copy.k.over_features, copy.v.over_features, keys},
+                            keys, seen);
     }
 
     void finish_panel(Index b, Index h, Index panel, const detail::SharedRows<S>& outputs, Strided<T> lse) const {
@@ -254,6 +272,12 @@ AttentionState<S>::AttentionState(HeadsView<const S> queries, const Runs& positi
 
 template <class S>
 void AttentionState<S>::absorb(HeadsView<const S> k, HeadsView<const S> v, const Runs& positions) {
+    absorb_block(k, v, positions);
+}
+
+template <class S>
+template <class Stored>
+void AttentionState<S>::absorb_block(HeadsView<const Stored> k, HeadsView<const Stored> v, const Runs& positions) {
     detail::check_keys(k, v, positions, grid_.batch, grid_.heads, head_dim(), value_dim_);
     if (grid_.count() == 0)
         return;
@@ -292,6 +316,10 @@ void AttentionState<S>::finish(HeadsView<S> out, Strided<T> lse) const {
 REIGEN_KERNEL_INSTANTIATION template class AttentionState<float>;
 REIGEN_KERNEL_INSTANTIATION template class AttentionState<double>;
 REIGEN_KERNEL_INSTANTIATION template class AttentionState<bfloat16>;
+REIGEN_KERNEL_INSTANTIATION template void AttentionState<float>::absorb_block(HeadsView<const bfloat16>,
+                                                                              HeadsView<const bfloat16>, const Runs&);
+REIGEN_KERNEL_INSTANTIATION template void AttentionState<double>::absorb_block(HeadsView<const bfloat16>,
+                                                                               HeadsView<const bfloat16>, const Runs&);
 #endif
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

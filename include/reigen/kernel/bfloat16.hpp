@@ -19,9 +19,10 @@ inline bfloat16 round_to_bfloat16(float value) {
     return std::bit_cast<bfloat16>(std::uint16_t((is_nan ? quiet : nearest) >> 16));
 }
 
-inline void round_row(const float* from, bfloat16* to, Index count) {
+template <class From>
+void round_row(const From* from, bfloat16* to, Index count) {
     for (Index i = 0; i < count; ++i)
-        to[i] = round_to_bfloat16(from[i]);
+        to[i] = round_to_bfloat16(float(from[i]));
 }
 
 /// A copy of contiguous elements in the type that is computed in.

@@ -89,14 +89,25 @@ REIGEN_INLINE Packet<float> widen(const bfloat16* from) {
     return packet;
 }
 
+/// The first `count` elements of a packet, `stride` apart in memory; the other lanes are 0.
+template <class T, class From>
+REIGEN_INLINE Packet<T> load_some(const From* from, Index stride, int count) {
+    T wide[lanes<T>] = {};
+    for (int lane = 0; lane < count; ++lane)
+        wide[lane] = T(from[lane * stride]);
+    return Eigen::internal::ploadu<Packet<T>>(wide);
+}
+
 /// A packet from memory of any alignment, which costs nothing where the memory happens to be aligned; bfloat16 is
 /// widened.
 template <class T, class From>
 REIGEN_INLINE Packet<T> load(const From* from) {
     if constexpr (std::is_same_v<T, From>)
         return Eigen::internal::ploadu<Packet<T>>(from);
-    else
+    else if constexpr (std::is_same_v<T, float>)
         return widen(from);
+    else
+        return load_some<T>(from, 1, lanes<T>);
 }
 
 template <class T>
@@ -112,15 +123,6 @@ REIGEN_INLINE void hold_in_register([[maybe_unused]] PacketType& packet) {
 #if defined(__AVX__)
     asm("" : "+v"(packet));
 #endif
-}
-
-/// The first `count` elements of a packet, `stride` apart in memory; the other lanes are 0.
-template <class T, class From>
-REIGEN_INLINE Packet<T> load_some(const From* from, Index stride, int count) {
-    T wide[lanes<T>] = {};
-    for (int lane = 0; lane < count; ++lane)
-        wide[lane] = T(from[lane * stride]);
-    return Eigen::internal::ploadu<Packet<T>>(wide);
 }
 
 /// Writes the first `count` lanes, `stride` apart.
