@@ -1,4 +1,5 @@
 #include "layout/values.hpp"
+#include "support/bits.hpp"
 
 #include <reigen/layout/redistribute.hpp>
 #include <reigen/layout/sequences.hpp>
@@ -6,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <thread>
 
 namespace redistribute_test {
@@ -274,6 +276,74 @@ TEST(redistribute, sends_what_its_collective_sends_and_no_more) {
                                      (halves.count(mesh.rank(dp)) - 7 + missing) * 5};
         mesh.world().all_reduce(totals);
         EXPECT_EQ(totals[0], totals[1]);
+    });
+}
+
+namespace {
+
+/// Elements that bfloat16 does not hold.
+template <Placement Where, class S>
+Sharded<S, Where> long_numbers(const Mesh& mesh, const Extent& rows, const Extent& cols, bool rounded) {
+    return Sharded<S, Where>::from_global(mesh, rows, cols, [&](Index i, Index j) {
+        const float number = std::sin(float(5 * i + j));
+        return S(rounded ? float(bfloat16(number)) : number);
+    });
+}
+
+template <class S, Placement From, Placement To>
+void check_narrow_pair(const Mesh& mesh, Index rows, Index cols) {
+    SCOPED_TRACE(concat(From, " -> ", To, ", ", shape(rows, cols)));
+    const auto check = [&](const auto&... there) {
+        const Partition from_rows = scrambled(mesh, From.rows, rows), from_cols = scrambled(mesh, From.cols, cols);
+        const auto x = long_numbers<From, S>(mesh, from_rows, from_cols, false);
+        const auto want = redistribute<To>(long_numbers<From, S>(mesh, from_rows, from_cols, true), there...);
+        EXPECT_TRUE(same_bits(redistribute<To>(x, there..., WireType::bf16).strided(), want.strided()));
+        EXPECT_TRUE(same_bits(redistribute<To>(x.clone(), there..., WireType::bf16).strided(), want.strided()));
+        EXPECT_TRUE(same_bits(redistribute<To>(x, there..., WireType::unchanged).strided(),
+                              redistribute<To>(x, there...).strided()));
+    };
+    check();
+    check(Extent(scrambled(mesh, To.rows, rows)), Extent(scrambled(mesh, To.cols, cols)));
+}
+
+template <class S, Placement From, Placement... To>
+void check_narrow_from(const Mesh& mesh, PlacementList<To...>) {
+    (check_narrow_pair<S, From, To>(mesh, 5, 10), ...);
+    (check_narrow_pair<S, From, To>(mesh, 1, 2), ...);
+}
+
+template <class S, Placement... All>
+void check_narrow(const Mesh& mesh, PlacementList<All...> list) {
+    (check_narrow_from<S, All>(mesh, list), ...);
+}
+
+} // namespace
+
+TEST(redistribute, a_narrow_wire_has_the_bits_of_numbers_rounded_before) {
+    constexpr PlacementList<replicated, split_rows(tp), split_cols(tp)> no_sums;
+    on_every_world([&](const Communicator& world) {
+        const Mesh mesh(world, {{Axes::tp, world.size()}});
+        check_narrow<float>(mesh, no_sums);
+        check_narrow<double>(mesh, no_sums);
+        check_narrow<bfloat16>(mesh, no_sums);
+    });
+}
+
+TEST(redistribute, a_narrow_wire_carries_two_bytes_an_element) {
+    on_every_world([](const Communicator& world) {
+        const Mesh mesh(world, {{Axes::tp, world.size()}});
+        const Partition rows = scrambled(mesh, tp, 11);
+        const Index own = rows.count(mesh.rank(tp)), others = world.size() - 1;
+        const auto bytes = [&](auto&& move) {
+            const Index before = mesh[tp].traffic().bytes;
+            move();
+            return mesh[tp].traffic().bytes - before;
+        };
+        const auto x = long_numbers<split_rows(tp), double>(mesh, rows, 6, false);
+        EXPECT_EQ(bytes([&] { redistribute<replicated>(x, 11, 6, WireType::bf16); }), others * own * 6 * 2);
+        const Partition columns = Partition::balanced(6, world.size());
+        EXPECT_EQ(bytes([&] { redistribute<split_cols(tp)>(x, 11, columns, WireType::bf16); }),
+                  own * (6 - columns.count(mesh.rank(tp))) * 2);
     });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reigen/core/wire_type.hpp>
 #include <reigen/layout/redistribution_steps.hpp>
 #include <reigen/layout/rules.hpp>
 #include <reigen/layout/sharded.hpp>
@@ -123,6 +124,22 @@ auto redistribute(X&& x, ShardSpec to) {
     return Sharded<S, To>(std::move(to), std::move(elements));
 }
 
+/// Everything goes through the wire's type, what stays on its rank too.
+template <Placement To, ShardedLike X>
+auto redistribute(X&& x, ShardSpec to, WireType wire) {
+    static_assert(!is_partial(placement_of<X>) && !is_partial(To),
+                  "reigen: redistribute: sums travel in their own type, since each summand would be rounded; leave the "
+                  "wire's type out");
+    using S = ScalarOf<X>;
+    return with_wire_type<S>(wire, [&]<class Wire>(Wire) {
+        const ShardSpec from = x.spec();
+        auto narrow = converted<Wire>(part_of(std::forward<X>(x)), from);
+        auto moved = run(plan_redistribution(from, to).moves, std::move(narrow));
+        Buffer<S> elements = converted<S>(std::move(moved), to).take(to);
+        return Sharded<S, To>(std::move(to), std::move(elements));
+    });
+}
+
 template <Placement To, ShardedLike X>
 auto start_redistribute(X&& x, ShardSpec to) {
     const ShardSpec from = x.spec();
@@ -162,6 +179,25 @@ template <Placement To, ShardedLike X>
 auto redistribute(X&& x) {
     return detail::redistribution::redistribute<To>(std::forward<X>(x),
                                                     detail::redistribution::redistributed_spec(x, To));
+}
+
+/// `redistribute` of a matrix that is no sum, nor becomes one, with its elements in the wire's type on their way: the
+/// result is that of an x which was rounded to it before, in every bit and on every rank, for any number of ranks.
+/// Nothing is rounded where x is a partial sum, because every summand would be: that does not compile.
+///
+///     redistribute<residual_on_every_rank>(x, WireType::bf16)    // half of float's bytes
+///
+/// Cost        as `redistribute`, in elements of the wire's type, of which it holds what it sends and receives
+template <Placement To, ShardedLike X>
+auto redistribute(X&& x, const Extent& rows, const Extent& cols, WireType wire) {
+    return detail::redistribution::redistribute<To>(
+        std::forward<X>(x), detail::redistribution::redistributed_spec(x, To, rows, cols), wire);
+}
+
+template <Placement To, ShardedLike X>
+auto redistribute(X&& x, WireType wire) {
+    return detail::redistribution::redistribute<To>(std::forward<X>(x),
+                                                    detail::redistribution::redistributed_spec(x, To), wire);
 }
 
 /// `redistribute` that goes on while the caller computes, and ends at `wait`. Its first message step is started here;
