@@ -18,34 +18,34 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
 
 /// How much of each factor is worked on at a time, in multiplicands.
+///
+/// A strip of the right factor, one tile wide and `depth` deep, and `left_rows` rows of the left one are used together:
+/// 0.2 and 0.26 MB of a second-level cache. The core brings them there by itself: asking for them ahead makes products
+/// of 1024^3 and 2048^3 take 2 to 4% (the strip) and 1% (the rows) longer on Zen 4, where all figures here are from.
 template <class M>
 struct GemmBlocking {
-    /// Along k: a tile of A is 12 KB (16 KB of double) of the first-level cache, and C is read and written once in 4600
-    /// multiply-adds of packets.
-    static constexpr Index depth = sizeof(SumOf<M>) == 8 ? 256 : 384;
-    /// The same in elements along k, whole k-blocks.
-    static constexpr Index depth_in_k = depth * k_in<M>;
-    static_assert(depth % gemm_k_block<SumOf<M>> == 0);
-    /// Columns of the right factor packed at once, in whole tiles: 0.59 MB, which stay in a second-level cache of 1 MB
-    /// beside what streams past them.
+    /// Along k, at most: C is read and written once in so many steps. With 384 of float instead of 1024, products of
+    /// 1024^3 and 2048^3 take 2 to 4% longer.
+    static constexpr Index depth = 4096 / Index(sizeof(M));
+    static constexpr Index k_block = gemm_k_block<SumOf<M>>; // in multiplicands
+    static_assert(depth % k_block == 0);
+    /// Columns of the right factor packed at once, at most: 2.9 MB in the third-level cache. The left factor is read, and
+    /// where its columns are contiguous packed, once for each so many. Of 480 to 2016 these and fewer are the fastest
+    /// where it is read, by 2% at 1024^3; more where it is packed, by less than 1%.
+    static constexpr Index columns = 720;
     static constexpr Index tile_columns = TileShape::width * lanes<SumOf<M>>;
-    static constexpr Index columns = 384 * 384 * 4 / (depth * Index(sizeof(M))) / tile_columns * tile_columns;
-    /// Rows over which one packed right block is reused; a block of C of so many rows stays in the third-level cache.
-    static constexpr Index rows = 1024 / TileShape::height * TileShape::height;
-    /// Rows of the left factor packed at once.
+    static_assert(columns % tile_columns == 0);
+    /// Rows of the left factor used at a time. 96 and 128 are no faster.
     static constexpr Index left_rows = 64 / TileShape::height * TileShape::height;
     /// Between two rows of a packed left factor: not a power of two, so that they do not share a cache set.
     static constexpr Index left_row_stride = depth + cache_line / Index(sizeof(M));
-    /// A left factor above this many bytes is fetched ahead. In turns with not doing so in one process: 3% faster at
-    /// 2048^3, and at 1024^3 where it is packed from its columns; 2% slower at 512^3; no difference seen between. A few
-    /// lines with every k-block: all those of a tile at once are more than an Intel core has buffers for, and its
-    /// products of 1024^3 to 2048^3 and 512x1024x4096 take 3 to 4% longer.
-    static constexpr Index near_bytes = Index(1) << 20;
-    /// A right factor within this many bytes of memory is read where it lies, if that is in whole packets. On a Zen 4
-    /// core: 1.1 times as fast as packing it at 32x128x128, 1.025 at 128^3, 1.02 at 256^3, 0.985 at 1024x64x1024.
+    /// Rows of C whose sums are kept until they are rounded.
+    static constexpr Index rounded_rows = 1024 / TileShape::height * TileShape::height;
+    /// A right factor within this many bytes of memory is read where it lies, if that is in whole packets: 1.1 times as
+    /// fast as packing it at 32x128x128, 1.025 at 128^3, 1.02 at 256^3, 0.985 at 1024x64x1024.
     static constexpr Index small_bytes = Index(1) << 18;
 
-    /// The size of equal parts, in whole units, that are at most `largest`.
+    /// The size of equal parts, in whole units, that are at most `largest`, which is whole units.
     static constexpr Index even(Index total, Index largest, Index unit) {
         const Index parts = (total + largest - 1) / largest;
         const Index units = (total + unit - 1) / unit;
@@ -86,7 +86,8 @@ struct GemmScratch {
         const Index right_bytes = few_rows ? 0 : Memory::bytes<M>(std::min(steps, Blocking::depth) * wide);
         const Index left_bytes =
             Memory::bytes<M>(few_rows ? std::max(rows * steps, FewRows<T>::sums) : high * Blocking::left_row_stride);
-        const Index sum_bytes = std::is_same_v<T, Out> ? 0 : Memory::bytes<T>(std::min(rows, Blocking::rows) * wide);
+        const Index sum_bytes =
+            std::is_same_v<T, Out> ? 0 : Memory::bytes<T>(std::min(rows, Blocking::rounded_rows) * wide);
         std::byte* const memory = Memory::reserve(right_bytes + left_bytes + sum_bytes);
         right = reinterpret_cast<M*>(memory);
         left = reinterpret_cast<M*>(memory + right_bytes);
@@ -146,16 +147,12 @@ class BlockProduct {
     /// Some k-blocks after the other in ascending order.
     template <class Right>
     void add_k_blocks(Factor a, Right b, T beta, Strided<T> c) {
-        fetch_ahead_ = a.size() * Index(sizeof(From)) > Blocking::near_bytes;
         right_is_small_ = is_small(b);
-        for (Index k = 0; k < a.cols; k += Blocking::depth_in_k) {
-            const Index depth = std::min(Blocking::depth_in_k, a.cols - k);
-            const Index next_depth = std::min(Blocking::depth_in_k, a.cols - k - depth);
-            const Index next_rows = std::min(Blocking::left_rows, a.rows);
-            const Factor next = a.block(0, k + depth, next_rows, next_depth);
+        const Index deep = Blocking::even(a.cols, Blocking::depth * k_in<M>, Blocking::k_block * k_in<M>);
+        for (Index k = 0; k < a.cols; k += deep) {
+            const Index depth = std::min(deep, a.cols - k);
             const RightPanel<M> right = panels_of(b.block(k, 0, depth, b.cols));
-            clock_.advance(PollClock<T>::fewest_rows * depth * b.cols);
-            add_rows(a.block(0, k, a.rows, depth), next, right, k == 0 ? beta : T(1), c);
+            add_rows(a.block(0, k, a.rows, depth), right, k == 0 ? beta : T(1), c);
         }
     }
 
@@ -166,49 +163,55 @@ class BlockProduct {
         if constexpr (std::is_same_v<M, From>)
             if (right_is_small_ && b.col_stride == 1 && b.cols % lanes<T> == 0)
                 return {b.data, lanes<T>, b.row_stride};
-        return pack_right<M>(b, scratch_.right);
+        const RightPanel<M> panels = {scratch_.right, lanes<T> * steps_in<M>(b.rows), lanes<T>};
+        for (Index step = 0, k = 0; k < b.rows; step += Blocking::k_block, k = step * k_in<M>) {
+            const Index depth = std::min(Blocking::k_block * k_in<M>, b.rows - k);
+            pack_right<M>(b.block(k, 0, depth, b.cols), scratch_.right + step * panels.step, panels.packet);
+            clock_.advance(PollClock<T>::fewest_rows * depth * b.cols);
+        }
+        return panels;
     }
     RightPanel<M> panels_of(PackedRight<From> b) {
-        if constexpr (std::is_same_v<M, StoredMultiplicand<From>>)
+        if constexpr (std::is_same_v<M, StoredMultiplicand<From>>) {
             return b.panels();
-        else
-            return widen_panels<M>(b.panels(), b.rows, packets_for<T>(b.cols), scratch_.right);
-    }
-
-    /// One part of k, group of rows after group of rows: the next one is on its way while one is multiplied, `after` at
-    /// last.
-    void add_rows(Factor a, Factor after, RightPanel<M> right, T beta, Strided<T> c) {
-        for (Index i = 0; i < c.rows; i += Blocking::left_rows) {
-            const Index rows = std::min(Blocking::left_rows, c.rows - i);
-            const Index next_rows = std::min(Blocking::left_rows, c.rows - i - rows);
-            const Factor next = next_rows > 0 ? a.block(i + rows, 0, next_rows, a.cols) : after;
-            const LeftBlock<M> left = left_block<M>(a.block(i, 0, rows, a.cols), scratch_.left);
-            add_tiles(left, right, steps_in<M>(a.cols), beta, c.block(i, 0, rows, c.cols), next);
+        } else {
+            const Index panel = lanes<T> * b.rows;
+            for (Index p = 0; p < packets_for<T>(b.cols); ++p) {
+                widen_row<M>(b.panels().from_packet(p).data, scratch_.right + p * panel, panel);
+                clock_.advance(PollClock<T>::fewest_rows * panel);
+            }
+            return {scratch_.right, panel, lanes<T>};
         }
     }
 
-    void add_tiles(const LeftBlock<M>& left, const RightPanel<M>& right, Index depth, T beta, Strided<T> c,
-                   Factor next) {
+    /// One part of k, group of rows after group of rows.
+    void add_rows(Factor a, RightPanel<M> right, T beta, Strided<T> c) {
+        for (Index i = 0; i < c.rows; i += Blocking::left_rows) {
+            const Index rows = std::min(Blocking::left_rows, c.rows - i);
+            const LeftBlock<M> left = left_block<M>(a.block(i, 0, rows, a.cols), scratch_.left);
+            add_tiles(left, right, steps_in<M>(a.cols), beta, c.block(i, 0, rows, c.cols));
+        }
+    }
+
+    /// Strip of the right factor after strip, each with all rows of the left one.
+    void add_tiles(const LeftBlock<M>& left, const RightPanel<M>& right, Index depth, T beta, Strided<T> c) {
         const Index packets = packets_for<T>(c.cols);
-        const Index k_blocks = (depth + gemm_k_block<T> - 1) / gemm_k_block<T>;
-        GradualPrefetch prefetch_next(fetch_ahead_ ? next : Factor{}, TileShape::tiles(c.rows, packets) * k_blocks);
-        for (Index i = 0, height = 0; i < c.rows; i += height) {
-            height = TileShape::next_height(c.rows - i);
-            const LeftPanel<M> a = left.tile(i, height);
-            for (Index p = 0, width = 0; p < packets; p += width) {
-                width = TileShape::next_width(packets - p);
-                const Index column = p * lanes<T>;
-                const Index columns = std::min(width * lanes<T>, c.cols - column);
-                TileKernels<M>::kernel(height, width)({depth, a, right.from_packet(p), alpha_, beta,
-                                                       c.block(i, column, height, columns), &prefetch_next});
+        for (Index p = 0, width = 0; p < packets; p += width) {
+            width = TileShape::next_width(packets - p);
+            const RightPanel<M> strip = right.from_packet(p);
+            const Index column = p * lanes<T>;
+            const Index columns = std::min(width * lanes<T>, c.cols - column);
+            for (Index i = 0, height = 0; i < c.rows; i += height) {
+                height = TileShape::next_height(c.rows - i);
+                TileKernels<M>::kernel(height, width)(
+                    {depth, left.tile(i, height), strip, alpha_, beta, c.block(i, column, height, columns)});
+                clock_.advance(height * width * lanes<T> * depth * k_in<M>);
             }
-            clock_.advance(height * packets * lanes<T> * depth * k_in<M>);
         }
     }
 
     T alpha_;
     GemmScratch<M, Out> scratch_;
-    bool fetch_ahead_ = false;
     bool right_is_small_ = false;
     PollClock<T> clock_;
 };
@@ -242,7 +245,8 @@ void multiply_blocks(Accumulator<From> alpha, Strided<const From> a, Right b, Ac
     const GemmScratch<M, Out> scratch(c.rows, c.cols, a.cols, few_rows);
     BlockProduct<From, Out> product(alpha, scratch);
     const Index wide = few_rows ? c.cols : Blocking::even(c.cols, Blocking::columns, TileShape::width * lanes<T>);
-    const Index high = Blocking::even(c.rows, Blocking::rows, TileShape::height);
+    const Index high =
+        std::is_same_v<T, Out> ? c.rows : Blocking::even(c.rows, Blocking::rounded_rows, TileShape::height);
     for (Index j = 0; j < c.cols; j += wide)
         for (Index i = 0; i < c.rows; i += high) {
             const Index rows = std::min(high, c.rows - i);

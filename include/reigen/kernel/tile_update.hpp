@@ -33,9 +33,6 @@ struct TileShape {
     }
     static constexpr Index next_height(Index rows) { return next(rows, height); }
     static constexpr Index next_width(Index packets) { return next(packets, width); }
-    static constexpr Index tiles(Index rows, Index packets) {
-        return ((rows + height - 1) / height) * ((packets + width - 1) / width);
-    }
 };
 
 /// C = alpha A B + beta C on a tile, over some k-blocks. B may be stored in a narrower type.
@@ -48,8 +45,7 @@ struct TileUpdate {
     RightPanel<Stored> b;
     T alpha;
     T beta;
-    Strided<T> c;                    // of the tile; its last packet may have fewer columns than lanes
-    GradualPrefetch* next = nullptr; // takes a step with every k-block
+    Strided<T> c; // of the tile; its last packet may have fewer columns than lanes
 };
 
 /// alpha sum + before, the same arithmetic for every element of every tile.
@@ -178,8 +174,6 @@ REIGEN_INLINE void update_by_blocks(const TileUpdate<M, Stored>& job, EachStep e
     std::conditional_t<Stays, RunningTile<T, Height, Width>, VisitedTile<T, Height, Width>> running(job.beta, job.c);
     for (Index k = 0; k < job.depth; k += block) {
         const Index depth = std::min(block, job.depth - k);
-        if (job.next != nullptr)
-            job.next->step();
         running.add(multiply_tile<M, Height, Width>(depth, job.a.from_step(k), job.b.from_step(k), each_step),
                     job.alpha, k + depth == job.depth);
     }
