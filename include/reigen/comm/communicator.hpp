@@ -34,7 +34,8 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 ///             so they are bit-identical on every rank and in every run; bfloat16 is summed in float and rounded once.
 ///             An all-reduce of other types over several nodes sums in rank order in each, then in the nodes' order
 /// Cost        what is given for each is what its messages carry, and `traffic` counts, also where ranks share memory
-///             and none is sent (`describe`)
+///             and none is sent (`describe`). Over several nodes an all_reduce, all_gather or long broadcast may go
+///             through the memory of each: all ranks together then send as much, for equal parts, in fewer messages
 /// Throws      ArgumentError, ShapeError before any message, for what the calling rank can see to be wrong;
 ///             TimeoutError after `deadline()` seconds of waiting; PeerError where another rank failed or left;
 ///             ShapeError for messages of unlike sizes; CommunicationError from the transport, and once the

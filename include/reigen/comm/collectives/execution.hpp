@@ -21,7 +21,11 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 class Execution final : public Started {
   public:
     Execution(Backend& backend, const Operation& operation)
-        : backend_(backend), operation_(operation), schedule_(schedule(operation, backend.rank(), backend.size())) {
+        : Execution(backend, operation, schedule(operation, backend.rank(), backend.size())) {}
+
+    /// With a schedule of the caller's for the memory of `operation`.
+    Execution(Backend& backend, const Operation& operation, Schedule schedule)
+        : backend_(backend), operation_(operation), schedule_(std::move(schedule)) {
         operation_.parts = {};
         operation_.in_parts = {};
     }

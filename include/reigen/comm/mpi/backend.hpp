@@ -29,8 +29,9 @@ struct MpiOptions {
 };
 
 /// Ranks as processes under MPI. Collectives go through memory that the ranks share where all are on one machine. On
-/// several machines with as many ranks each, an all-reduce goes through the memory of each and messages between them;
-/// the rest, and all elsewhere, are the schedules over MPI's messages.
+/// several machines with as many ranks each, all-reduces, broadcasts and, where ranks are numbered one machine after the
+/// other, all-gathers go through the memory of each and messages between them. The rest, and all elsewhere, are the
+/// schedules over MPI's messages.
 class MpiBackend final : public Backend {
   public:
     /// Takes `comm` over. Collective.
@@ -52,9 +53,10 @@ class MpiBackend final : public Backend {
 
     std::string description() const override {
         return concat("processes under ", mpi_version(), "; collectives ",
-                      shares_memory() ? "through shared memory" + node_->how()
-                                      : concat("by messages, as ", node_->why_not(),
-                                               levels_ ? "; all_reduce in each through shared memory" : ""));
+                      shares_memory()
+                          ? "through shared memory" + node_->how()
+                          : concat("by messages, as ", node_->why_not(),
+                                   levels_ ? concat("; ", levels_->calls(), " in each through shared memory") : ""));
     }
 
     /// Whether its collectives go through memory that the ranks share.
@@ -86,8 +88,8 @@ class MpiBackend final : public Backend {
 
     std::unique_ptr<Started> start_collective(const Operation& operation) override {
         detail::SlotCollectives* const shared = node_->get();
-        if (levels_ && operation.call == Call::all_reduce && operation.type != DataType::bf16) // rounded once
-            return std::make_unique<detail::TwoLevelAllReduce>(*levels_, operation);
+        if (levels_ && detail::has_two_levels(*levels_, operation))
+            return detail::start_on_two_levels(*levels_, operation);
         if (shared == nullptr || operation.call == Call::agree)
             return Backend::start_collective(operation);
         account(operation, traffic_of(operation, rank_, size_));
@@ -119,8 +121,9 @@ class MpiBackend final : public Backend {
         inside.node_ranks = 0;
         MpiOptions between = options_;
         between.shared_memory = SharedMemory::never;
-        levels_ = detail::Levels{std::make_shared<MpiBackend>(in_node, inside),
-                                 std::make_shared<MpiBackend>(across, between)};
+        levels_ =
+            detail::Levels{std::make_shared<MpiBackend>(in_node, inside), std::make_shared<MpiBackend>(across, between),
+                           detail::ranks_by_node(shape.firsts), shape.by_node};
     }
 
     detail::MpiComm comm_;

@@ -50,8 +50,10 @@ struct NodeShape {
     int first = 0; // rank of this one's machine: that machine's number
     int rank = 0;  // among those of the machine
     int size = 1;
-    bool one = true;   // whether all ranks run on one machine
-    bool equal = true; // whether all machines have as many
+    bool one = true;         // whether all ranks run on one machine
+    bool equal = true;       // whether all machines have as many
+    bool by_node = true;     // whether ranks are numbered one machine after the other
+    std::vector<int> firsts; // of each rank: the first rank of its machine
 };
 
 /// The ranks on the calling one's machine, as MPI sees it, or, where `at_most` is not 0, so many consecutive ones.
@@ -77,7 +79,9 @@ inline NodeShape shape_of_node(MPI_Comm comm, MPI_Comm node) {
     MPI_Comm_size(node, &shape.size);
     mpi_check(MPI_Bcast(&shape.first, 1, MPI_INT, 0, node), "MPI_Bcast");
     const auto sizes = all_say(comm, shape.size);
+    shape.firsts = all_say(comm, shape.first);
     shape.one = shape.size == size;
+    shape.by_node = std::ranges::is_sorted(shape.firsts);
     shape.equal = std::ranges::all_of(sizes, [&](int other) { return other == sizes.front(); });
     return shape;
 }
