@@ -38,6 +38,12 @@ struct Levels {
     }
 };
 
+/// The parts of a node's ranks, of those of all ranks, one node after the other.
+inline std::span<const Index> parts_on(std::span<const Index> parts, int node, int node_ranks) {
+    const auto ranks = std::size_t(node_ranks);
+    return parts.subspan(std::size_t(node) * ranks, ranks);
+}
+
 /// What one rank sends in the collectives over two levels, by their schedules.
 struct LevelsTraffic {
     int rank = 0; // in its node
@@ -54,9 +60,10 @@ struct LevelsTraffic {
 
     /// `parts`: of each rank of the group, of which those of a node follow each other.
     Traffic of_all_gather(std::span<const Index> parts, Index element_bytes) const {
-        Traffic sent = sends_of_equal_parts(parts[std::size_t(node * node_ranks + rank)], node_ranks, element_bytes);
+        const auto own = parts_on(parts, node, node_ranks)[std::size_t(rank)];
+        Traffic sent = sends_of_equal_parts(own, node_ranks, element_bytes);
         for (int n = 0; n < nodes; ++n) {
-            const Index block = sum_of(parts.subspan(std::size_t(n * node_ranks), std::size_t(node_ranks)));
+            const Index block = sum_of(parts_on(parts, n, node_ranks));
             const Index slice = balanced_parts(block, node_ranks)[std::size_t(rank)];
             sent = sent + sends_of_equal_parts(slice, n == node ? nodes : node_ranks, element_bytes);
         }
@@ -231,9 +238,7 @@ class TwoLevelAllGather final : public TwoLevelCollective {
 
     int own_node() const { return levels().across->rank(); }
 
-    std::span<const Index> parts_of_node(int node) const {
-        return std::span(parts_).subspan(std::size_t(node * levels().node_ranks()), std::size_t(levels().node_ranks()));
-    }
+    std::span<const Index> parts_of_node(int node) const { return parts_on(parts_, node, levels().node_ranks()); }
 
     std::unique_ptr<Started> gather_own() const {
         const auto node = std::size_t(own_node());

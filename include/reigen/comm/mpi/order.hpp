@@ -1,9 +1,11 @@
 #pragma once
 
 #include <reigen/comm/by_node.hpp>
+#include <reigen/comm/mpi/comm.hpp>
 #include <reigen/comm/mpi/node.hpp>
 #include <reigen/comm/wish.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
