@@ -109,6 +109,44 @@ TEST(matmul_bits, the_fixed_tree_does_not_ask_who_holds_which_block) {
     });
 }
 
+// More columns than are summed at once.
+TEST(matmul_bits, the_fixed_tree_gives_each_column_the_bits_it_has_alone) {
+    constexpr Index rows = 300, depth = 250, columns = 1000, some = 100, block = 50;
+    ASSERT_LT(detail::same_bits::columns_at_once<float>(rows), columns / 2);
+    on_every_world([&](const Communicator& world) {
+        const Mesh mesh(world, {{Axes::tp, world.size()}});
+        const Partition blocks = Partition::balanced(depth, world.size(), block);
+        const auto a = random_matrix<float, split_cols(tp)>(mesh, rows, blocks, 1);
+        const auto b = random_matrix<float, split_rows(tp)>(mesh, blocks, columns, 2);
+        const auto c = matmul_same_bits(a, b, block);
+        const auto plain = sum(matmul(a, b));
+        EXPECT_LE((c.local() - plain.local()).cwiseAbs().maxCoeff(), 1e-4F);
+        for (const Index first : {Index(0), Index(330), columns - some}) {
+            Sharded<float, split_rows(tp)> part(mesh, blocks, some);
+            part.local() = b.local().middleCols(first, some);
+            const RowMatrix<float> got = c.local().middleCols(first, some);
+            EXPECT_TRUE(same_bits(got, RowMatrix<float>(matmul_same_bits(a, part, block).local())));
+        }
+    });
+}
+
+// L shares of the product go to every other rank, and each sends them its share of the sum.
+TEST(matmul_bits, the_fixed_tree_sends_what_its_subtrees_and_the_sum_take) {
+    const auto check = [](const Communicator& world, Index blocks, Index subtrees) {
+        const Mesh mesh(world, {{Axes::tp, world.size()}});
+        const Partition depth = Partition::balanced(10 * blocks, world.size(), 10);
+        const auto a = random_matrix<double, split_cols(tp)>(mesh, 7, depth, 1);
+        const auto b = random_matrix<double, split_rows(tp)>(mesh, depth, 5, 2);
+        const Traffic before = mesh[tp].traffic();
+        (void)matmul_same_bits(a, b, 10);
+        const Index others = world.size() - 1, share = balanced_range(35, world.size(), world.rank()).count;
+        EXPECT_EQ(mesh[tp].traffic() - before,
+                  (Traffic{2 * others, (subtrees * (35 - share) + others * share) * Index(sizeof(double))}));
+    };
+    on_every_world([&](const Communicator& world) { check(world, 2 * world.size(), 1); });
+    on_world(2, [&](const Communicator& world) { check(world, 5, 2); }); // 0 1 | 2 and 3 | 4
+}
+
 TEST(matmul_bits, the_fixed_tree_refuses_broken_blocks) {
     on_world(2, [](const Communicator& world) {
         const Mesh mesh(world, {{Axes::tp, 2}});
@@ -119,6 +157,10 @@ TEST(matmul_bits, the_fixed_tree_refuses_broken_blocks) {
         const auto none = matmul_same_bits(random_matrix<float, split_cols(tp)>(mesh, 2, 0, 1),
                                            random_matrix<float, split_rows(tp)>(mesh, 0, 2, 2));
         EXPECT_EQ(none.local()(1, 1), 0);
+        const Partition halves = Partition::balanced(k, 2, 64);
+        const auto no_columns = matmul_same_bits(random_matrix<float, split_cols(tp)>(mesh, m, halves, 1),
+                                                 random_matrix<float, split_rows(tp)>(mesh, halves, 0, 2), 64);
+        EXPECT_EQ(no_columns.local().size(), 0);
     });
 }
 

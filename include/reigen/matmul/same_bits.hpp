@@ -92,27 +92,73 @@ inline std::vector<std::vector<Node>> nodes_of_ranks(const Partition& k, Index k
     return result;
 }
 
+/// Values of one size, of which those that have been added to others are used again.
 template <class T>
-void add_buffers(Buffer<T>& into, const Buffer<T>& other) {
-    for (Index i = 0; i < into.size(); ++i)
-        into[i] += other[i];
+class Values {
+  public:
+    explicit Values(Index size) : size_(size) {}
+
+    Buffer<T> take() {
+        if (spares_.empty())
+            return Buffer<T>(size_);
+        Buffer<T> value = std::move(spares_.back());
+        spares_.pop_back();
+        return value;
+    }
+
+    void give(Buffer<T> value) { spares_.push_back(std::move(value)); }
+
+    /// What `enter` adds values by.
+    auto adding() {
+        return [this](Buffer<T>& into, Buffer<T>& other) {
+            for (Index i = 0; i < into.size(); ++i)
+                into[i] += other[i];
+            give(std::move(other));
+        };
+    }
+
+  private:
+    Index size_;
+    std::vector<Buffer<T>> spares_;
+};
+
+/// Columns of the product that are worked on at once, so that a value is still in a cache when it is added to the next.
+/// With 512 rows, 4096 of k and 1024 columns all of this takes 1.10 to 1.18 times as long as one product; with all columns
+/// at once, and memory of its own for each value, 1.31 to 1.36 times.
+template <class T>
+Index columns_at_once(Index rows) {
+    constexpr Index bytes = Index(1) << 19, unit = 128;
+    return std::max(bytes / (Index(sizeof(T)) * std::max<Index>(rows, 1)) / unit, Index(1)) * unit;
 }
 
 /// This rank's nodes with their values: a product for each of its blocks, summed as far as they go.
 template <class S, class T = Accumulator<S>>
 std::map<Node, Buffer<T>> local_nodes(const Partition& k, int rank, Index k_block, const Tree& tree, Strided<const S> a,
                                       Strided<const S> b) {
-    std::map<Node, Buffer<T>> nodes;
-    Index first = 0;
-    for (const Index block : blocks_of(k, rank, k_block)) {
-        const Index size = std::min(k_block, k.size() - block * k_block);
-        Buffer<T> product(a.rows * b.cols);
-        gemm(T(1), a.block(0, first, a.rows, size), b.block(first, 0, size, b.cols), T(0),
-             row_major(product.data(), a.rows, b.cols));
-        enter(tree, nodes, {0, block}, std::move(product), add_buffers<T>);
-        first += size;
+    std::map<Node, Buffer<T>> whole;
+    const std::vector<Index> blocks = blocks_of(k, rank, k_block);
+    const Index step = columns_at_once<T>(a.rows);
+    for (Index column = 0; column < b.cols; column += step) {
+        const Index columns = std::min(step, b.cols - column);
+        Values<T> values(a.rows * columns);
+        std::map<Node, Buffer<T>> nodes;
+        Index first = 0;
+        for (const Index block : blocks) {
+            const Index size = std::min(k_block, k.size() - block * k_block);
+            Buffer<T> product = values.take();
+            gemm(T(1), a.block(0, first, a.rows, size), b.block(first, column, size, columns), T(0),
+                 row_major(product.data(), a.rows, columns));
+            enter(tree, nodes, {0, block}, std::move(product), values.adding());
+            first += size;
+        }
+        for (const auto& [node, value] : nodes) {
+            const auto place = whole.try_emplace(node, a.rows * b.cols).first;
+            for_block(Strided<const T>(row_major(value.data(), a.rows, columns)),
+                      row_major(place->second.data(), a.rows, b.cols).block(0, column, a.rows, columns),
+                      AssignElement());
+        }
     }
-    return nodes;
+    return whole;
 }
 
 /// Every rank sums one share of the elements over all nodes, then all shares go to every rank.
@@ -126,11 +172,13 @@ Buffer<T> sum_over_ranks(const Communicator& ranks, const std::vector<std::vecto
     const Index own = share(ranks.rank()).count;
     std::vector<Index> out_parts;
     std::vector<Index> in_parts;
-    Buffer<T> out(Index(mine.size()) * size);
+    const bool is_one = mine.size() == 1; // whose shares follow each other
+    Buffer<T> out = is_one ? std::move(mine.begin()->second) : Buffer<T>(Index(mine.size()) * size);
     T* next = out.data();
     for (int q = 0; q < ranks.size(); ++q) {
-        for (const auto& [node, value] : mine)
-            next = std::copy_n(value.data() + share(q).first, share(q).count, next);
+        if (!is_one)
+            for (const auto& [node, value] : mine)
+                next = std::copy_n(value.data() + share(q).first, share(q).count, next);
         out_parts.push_back(Index(mine.size()) * share(q).count);
         in_parts.push_back(Index(nodes[std::size_t(q)].size()) * own);
     }
@@ -138,13 +186,14 @@ Buffer<T> sum_over_ranks(const Communicator& ranks, const std::vector<std::vecto
     Buffer<T> in(redistribution::total(in_parts));
     ranks.all_to_all(out, out_parts, in, in_parts);
 
+    Values<T> values(own);
     std::map<Node, Buffer<T>> sums;
     const T* received = in.data();
     for (const std::vector<Node>& of_rank : nodes)
         for (const Node& node : of_rank) {
-            Buffer<T> value(own);
+            Buffer<T> value = values.take();
             std::copy_n(received, own, value.data());
-            enter(tree, sums, node, std::move(value), add_buffers<T>);
+            enter(tree, sums, node, std::move(value), values.adding());
             received += own;
         }
     Buffer<T> all(size);
@@ -189,7 +238,7 @@ auto matmul_same_bits(const A& a, const B& b, Index k_block = 256) {
     const detail::same_bits::Tree tree((k.size() + k_block - 1) / k_block);
     const auto nodes = detail::same_bits::nodes_of_ranks(k, k_block, tree);
     Sharded<S, summed(product_placement)> c(a.mesh(), a.row_partition(), b.col_partition());
-    if (k.size() == 0) {
+    if (k.size() == 0 || c.local().size() == 0) { // on all ranks that sum together
         c.local().setZero();
         return c;
     }
