@@ -7,6 +7,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ rank, and but for the column Time, which is a mean, the smallest of several turn
                     every rank, or split over tp by tokens (sequence parallelism)
   ring_attention    one causal sequence over cp in the zigzag layout; plain: keys and values gathered first, their
                     gradients summed last. wire:bfloat16: keys and values go round as that
+  decode            one token through the projections of attention and two linear layers, with packed weights, split
+                    over tp: two all-reduces, which nothing can hide
+  same_bits         a product split along k over tp and its sum, in the bits that any number of ranks gives; plain: in
+                    those of this one
 
 Google Benchmark's own options choose rows and output:
   --benchmark_filter=mlp   --benchmark_min_time=0.5   --benchmark_out=o.json --benchmark_out_format=json)";
@@ -75,10 +80,12 @@ void run_case(benchmark::State& state, Crew& crew, std::size_t which, int ranks)
     report(state, best, ranks);
 }
 
-int run(const reigen::Communicator& world, const MlpSizes& mlp, const AttentionSizes& attention) {
-    std::vector<Case> cases = mlp_cases(mlp, world.size());
-    for (Case& row : ring_attention_cases(attention, world.size()))
-        cases.push_back(std::move(row));
+int run(const reigen::Communicator& world, const MlpSizes& mlp, const AttentionSizes& attention, Index decoded) {
+    std::vector<Case> cases;
+    for (std::vector<Case>& rows :
+         std::vector{mlp_cases(mlp, world.size()), ring_attention_cases(attention, world.size()),
+                     decode_cases(decoded, world.size()), same_bits_cases(mlp, world.size())})
+        std::move(rows.begin(), rows.end(), std::back_inserter(cases));
     Crew crew(world, cases);
     bench::run_rows(
         world, crew, cases.size(), benchmark::kMillisecond, [&](std::size_t which) { return cases[which].name; },
@@ -98,6 +105,7 @@ int main(int argc, char** argv) {
     app.footer(overlap::footer);
     overlap::MlpSizes mlp;
     overlap::AttentionSizes attention;
+    reigen::Index decoded = 4096;
     const auto size = [&](const char* name, reigen::Index& value, const char* what) {
         app.add_option(name, value, what)->check(CLI::PositiveNumber)->capture_default_str();
     };
@@ -107,7 +115,8 @@ int main(int argc, char** argv) {
     size("--length", attention.length, "Tokens of the sequence");
     size("--heads", attention.heads, "Of the attention");
     size("--head-dim", attention.head_dim, "Of each of them");
+    size("--decoded", decoded, "Features of the token that is decoded");
     return examples::run_program(app, int(arguments.size()), arguments.data(), [&](const reigen::Communicator& world) {
-        return overlap::run(world, mlp, attention);
+        return overlap::run(world, mlp, attention, decoded);
     });
 }

@@ -50,8 +50,14 @@ struct AttentionSizes {
 /// Two linear layers with GELU between them, forward and backward, for both places of the residual stream.
 std::vector<Case> mlp_cases(const MlpSizes& sizes, int ranks);
 
-/// Causal attention over a ring in the zigzag layout: forward, and forward and backward, with keys and values as they are
-/// on the wire and as bfloat16.
+/// One token through the products of a decoder's layer, with packed weights.
+std::vector<Case> decode_cases(Index hidden, int ranks);
+
+/// `matmul_same_bits` of the MLP's second layer; plain is the product and its sum.
+std::vector<Case> same_bits_cases(const MlpSizes& sizes, int ranks);
+
+/// Causal attention over a ring in the zigzag layout: forward, and forward and backward, with keys and values as
+/// they are on the wire and as bfloat16.
 std::vector<Case> ring_attention_cases(const AttentionSizes& sizes, int ranks);
 
 } // namespace overlap
