@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reigen/comm/shared_memory/all_to_all.hpp>
 #include <reigen/comm/shared_memory/direct.hpp>
 #include <reigen/comm/shared_memory/exchanges.hpp>
 #include <reigen/comm/shared_memory/reductions.hpp>
