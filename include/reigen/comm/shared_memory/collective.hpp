@@ -67,8 +67,10 @@ class SlotPlan {
     /// Takes notice of what a peer shows in the first step.
     void meet(int peer) { static_cast<void>(peer); }
 
-  protected:
+    /// Without the parts, which need not outlive its start.
     const Operation& operation() const { return operation_; }
+
+  protected:
     Index width() const { return size_of(operation_.type); }
     Index whole_bytes() const { return detail::whole_bytes(operation_); }
     int rank() const { return use_.slots.rank(); }
@@ -103,10 +105,7 @@ template <class Plan>
 class SlotCollective final : public Started {
   public:
     SlotCollective(SlotUse& use, const Operation& operation)
-        : use_(use), operation_(operation), plan_(use, operation), number_(use.begun++) {
-        operation_.parts = {};
-        operation_.in_parts = {};
-    }
+        : use_(use), plan_(use, operation), number_(use.begun++) {}
 
     ~SlotCollective() override { revoke(); }
 
@@ -130,7 +129,7 @@ class SlotCollective final : public Started {
     bool revoke() noexcept override {
         if (!std::exchange(complete_, true)) {
             if (use_.broken.empty())
-                use_.broken = to_string(operation_) + ", which was given up";
+                use_.broken = to_string(operation()) + ", which was given up";
             use_.slots.give_up();
         }
         return true;
@@ -141,12 +140,13 @@ class SlotCollective final : public Started {
         for (int peer = 0; peer < size(); ++peer)
             if (is_missing(peer))
                 text += concat(text.empty() ? "rank " : ", rank ", peer);
-        return concat(text.empty() ? "an earlier collective" : text, " in ", to_string(operation_));
+        return concat(text.empty() ? "an earlier collective" : text, " in ", to_string(operation()));
     }
 
   private:
     static constexpr int looks = 400; // about a microsecond, before a waiting rank looks elsewhere
 
+    const Operation& operation() const { return plan_.operation(); }
     int rank() const { return use_.slots.rank(); }
     int size() const { return use_.slots.size(); }
 
@@ -159,7 +159,7 @@ class SlotCollective final : public Started {
     /// Looks until `condition` holds for all peers, for a moment where the rank has nothing else to do.
     template <class Condition>
     bool all_peers(Condition condition) {
-        for (int look = operation_.blocks ? looks : 1; look > 0; --look) {
+        for (int look = operation().blocks ? looks : 1; look > 0; --look) {
             bool all = true;
             for (int peer = 0; peer < size(); ++peer)
                 all = all && (peer == rank() || condition(peer));
@@ -185,7 +185,7 @@ class SlotCollective final : public Started {
         if (!all_peers([this](int peer) { return use_.slots.has_emptied(peer, use_.step); }))
             return false;
         SlotHeader& header = use_.slots.own_header(use_.step);
-        header.bytes = std::uint64_t(whole_bytes(operation_));
+        header.bytes = std::uint64_t(whole_bytes(operation()));
         header.call = call_word();
         header.steps = std::uint32_t(plan_.steps());
         plan_.fill(Index(use_.step - use_.first_step), use_.slots.own_payload(use_.step));
@@ -210,24 +210,24 @@ class SlotCollective final : public Started {
 
     /// Call, element type, reduction and root in one number.
     std::uint32_t call_word() const {
-        return std::uint32_t(operation_.call) | std::uint32_t(operation_.type) << 4 |
-               std::uint32_t(operation_.reduction) << 8 |
-               (operation_.call == Call::broadcast ? std::uint32_t(operation_.peer) << 10 : 0);
+        return std::uint32_t(operation().call) | std::uint32_t(operation().type) << 4 |
+               std::uint32_t(operation().reduction) << 8 |
+               (operation().call == Call::broadcast ? std::uint32_t(operation().peer) << 10 : 0);
     }
 
     void compare(int peer) const {
         const SlotHeader& theirs = use_.slots.header(peer, use_.step);
-        if (theirs.call != call_word() || theirs.bytes != std::uint64_t(whole_bytes(operation_))) [[unlikely]]
+        if (theirs.call != call_word() || theirs.bytes != std::uint64_t(whole_bytes(operation()))) [[unlikely]]
             refuse(peer, theirs);
     }
 
     [[noreturn, gnu::cold]] void refuse(int peer, const SlotHeader& theirs) const {
-        const std::string mine = to_string(operation_);
+        const std::string mine = to_string(operation());
         if (theirs.call != call_word())
             throw DisagreementError(concat(
                 mine, ": rank ", peer, " calls something else, or for another element type, ", "reduction or root"));
         throw ShapeError(concat(mine, ": rank ", peer, " has ", theirs.bytes, " bytes, rank ", rank(), " ",
-                                whole_bytes(operation_)));
+                                whole_bytes(operation())));
     }
 
     bool is_missing(int peer) const {
@@ -242,7 +242,6 @@ class SlotCollective final : public Started {
     }
 
     SlotUse& use_;
-    Operation operation_;
     Plan plan_;
     std::uint64_t number_;
     bool filled_ = false;
