@@ -85,7 +85,7 @@ struct GemmScratch {
         const Index steps = steps_in<M>(k);
         const Index right_bytes = few_rows ? 0 : Memory::bytes<M>(std::min(steps, Blocking::depth) * wide);
         const Index left_bytes =
-            Memory::bytes<M>(few_rows ? std::max(rows * steps, FewRows<T>::sums) : high * Blocking::left_row_stride);
+            Memory::bytes<M>(few_rows ? std::max(rows * steps, FewRows<T>::room) : high * Blocking::left_row_stride);
         const Index sum_bytes =
             std::is_same_v<T, Out> ? 0 : Memory::bytes<T>(std::min(rows, Blocking::rounded_rows) * wide);
         std::byte* const memory = Memory::reserve(right_bytes + left_bytes + sum_bytes);

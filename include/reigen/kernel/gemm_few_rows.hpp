@@ -28,16 +28,23 @@ struct FewRows {
     /// Sums at a time, and of them in a row: 64 and 16 KB in float.
     static constexpr Index sums = Index(1) << 14;
     static constexpr Index longest = Index(1) << 12;
+    /// Memory for them, with a packet between two rows.
+    static constexpr Index room = sums + rows * lanes<T>;
 };
 
-/// The sums of a few rows over the columns of a k-block.
+/// The sums of a few rows over the columns of a k-block. Rows are an odd number of packets apart: a power of two, and
+/// they share a set of the first-level cache with each other and with rows of the right factor. On Zen 4 products of 8
+/// and 16 rows with 4096x4096 are 1.2 to 2.3 times as fast so, 16 rows with 1024x1024 1.6 to 2.6 times.
 template <class T>
 struct RowSums {
     T* data;
     Index packets; // in a row
 
+    /// Packets that so many rows take.
+    static constexpr Index taken(Index rows, Index packets) { return rows * (packets | 1); }
+
     RowSums from_row(Index i) const { return {at(i, 0), packets}; }
-    T* at(Index i, Index packet) const { return data + (i * packets + packet) * lanes<T>; }
+    T* at(Index i, Index packet) const { return data + (taken(i, packets) + packet) * lanes<T>; }
 };
 
 /// sums(i, p) += left(i, k) right(k, p) for the steps k = 0, ..., Depth - 1 in this order, packets [first, end).
@@ -123,7 +130,7 @@ void add_right_rows(Strided<const From> a, Strided<const From> b, RowSums<SumOf<
 template <class M, class From>
 void sum_k_block(Strided<const From> a, Strided<const From> b, RowSums<SumOf<M>> sums) {
     constexpr Index rows_at_once = 8 * k_in<M>;
-    std::fill_n(sums.data, a.rows * sums.packets * lanes<SumOf<M>>, SumOf<M>(0));
+    std::fill_n(sums.data, sums.taken(a.rows, sums.packets) * lanes<SumOf<M>>, SumOf<M>(0));
     for (Index k = 0; k < a.cols; k += rows_at_once) {
         const Index depth = std::min(rows_at_once, a.cols - k);
         for (Index i = 0; i < a.rows; i += FewRows<SumOf<M>>::height)
@@ -133,7 +140,7 @@ void sum_k_block(Strided<const From> a, Strided<const From> b, RowSums<SumOf<M>>
 }
 
 /// C = alpha A B + beta C where the rows of B are contiguous, C in the type of the sums. `memory` has room for
-/// FewRows::sums.
+/// FewRows::room.
 template <class From, class T = Accumulator<From>>
 void multiply_few_rows(T alpha, Strided<const From> a, Strided<const From> b, T beta, Strided<T> c, T* memory,
                        PollClock<T>& clock) {
@@ -145,7 +152,8 @@ void multiply_few_rows(T alpha, Strided<const From> a, Strided<const From> b, T 
         for (Index k = 0; k < a.cols; k += gemm_k_block<From>) {
             const Index depth = std::min(gemm_k_block<From>, a.cols - k);
             sum_k_block<M>(a.block(0, k, a.rows, depth), b.block(k, j, depth, columns), sums);
-            update_from_memory(memory, sums.packets, alpha, k == 0 ? beta : T(1), c.block(0, j, c.rows, columns));
+            for (Index i = 0; i < c.rows; ++i)
+                update_from_memory(sums.at(i, 0), sums.packets, alpha, k == 0 ? beta : T(1), c.block(i, j, 1, columns));
             clock.advance(std::max(c.rows, PollClock<T>::fewest_rows) * sums.packets * lanes<T> * depth);
         }
     }
