@@ -51,6 +51,7 @@ draw() {
     fi
 }
 
+# All libraries' memory is in huge pages where the system gives them, as our long Buffers always are.
 run_kernels() {
     refuse_output "$@"
     install_for library bench peers python_packages
@@ -65,7 +66,8 @@ run_kernels() {
     fi
     local results=$build/bench/kernels
     rm -f "$results.json"
-    "$build/bench/kernels" "${options[@]}" --benchmark_out="$results.json" --benchmark_out_format=json "$@"
+    GLIBC_TUNABLES=glibc.malloc.hugetlb=1 \
+        "$build/bench/kernels" "${options[@]}" --benchmark_out="$results.json" --benchmark_out_format=json "$@"
     draw kernels "$results"
 }
 

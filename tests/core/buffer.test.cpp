@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cinttypes>
 #include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <string>
 #include <thread>
 
 namespace buffer_test {
@@ -92,6 +96,45 @@ TEST(buffer, can_be_filled_with_a_byte_to_show_reads_before_writes) {
 
 TEST(buffer, negative_sizes_are_refused) {
     EXPECT_THROW(Buffer<float>(-1), ArgumentError);
+}
+
+TEST(buffer, of_a_source_only_where_others_may_read_it) {
+    class OneBlock final : public BufferSource {
+      public:
+        void* take(std::size_t) noexcept override { return block_; }
+        bool give_back(void* memory, std::size_t) noexcept override { return memory == block_; }
+        bool gave(const void* memory) const { return memory == block_; }
+
+      private:
+        alignas(64) std::byte block_[least_bytes];
+    };
+    static OneBlock source;
+    set_buffer_source(&source);
+    const bool shared = source.gave(Buffer<std::byte>(Index(BufferSource::least_bytes)).data());
+    const Buffer<std::byte> own(Index(BufferSource::least_bytes), Axes::none, Readers::none);
+    const bool alone = source.gave(own.data());
+    set_buffer_source(nullptr);
+    EXPECT_TRUE(shared);
+    EXPECT_FALSE(alone);
+}
+
+// The flags of a mapping, after its range "first-end".
+TEST(buffer, asks_for_huge_pages_where_it_is_long) {
+    if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"))
+        GTEST_SKIP() << "this system has none";
+    const Buffer<std::byte> buffer(Index(16) << 20);
+    const auto middle = reinterpret_cast<std::uintptr_t>(buffer.data()) + (std::size_t(8) << 20);
+    std::ifstream maps("/proc/self/smaps");
+    bool inside = false;
+    std::string flags;
+    for (std::string line; std::getline(maps, line) && flags.empty();) {
+        std::uintptr_t first = 0, end = 0;
+        if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &first, &end) == 2)
+            inside = first <= middle && middle < end;
+        else if (inside && line.starts_with("VmFlags:"))
+            flags = line + ' ';
+    }
+    EXPECT_NE(flags.find(" hg "), std::string::npos) << flags;
 }
 
 } // namespace buffer_test

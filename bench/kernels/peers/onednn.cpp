@@ -2,9 +2,12 @@
 
 #if defined(REIGEN_BENCH_ONEDNN)
 
+#include <reigen/core/buffer.hpp>
+
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include <memory>
 #include <string_view>
 #include <type_traits>
 #include <unordered_map>
@@ -54,8 +57,10 @@ dnnl::matmul::primitive_desc matmul_desc(const memory::desc& a, const memory::de
 #endif
 }
 
-memory reordered(memory from, const memory::desc& wanted, dnnl::stream& stream) {
-    memory to(wanted, processor());
+/// In memory of the same kind as our packed weights.
+memory reordered(memory from, const memory::desc& wanted, reigen::Buffer<std::byte>& room, dnnl::stream& stream) {
+    room = reigen::Buffer<std::byte>(reigen::Index(wanted.get_size()));
+    memory to(wanted, processor(), room.data());
     dnnl::reorder(from, to).execute(stream, from, to);
     stream.wait();
     return to;
@@ -71,12 +76,14 @@ Multiplication multiplication_of(const Product<T>& product, Weights weights) {
     if (!desc || std::string_view(desc.impl_info_str()).starts_with("ref"))
         return {};
     dnnl::stream stream(processor());
+    const auto room = std::make_shared<reigen::Buffer<std::byte>>();
     const std::unordered_map<int, memory> arguments = {
         {DNNL_ARG_SRC, memory_of(product.a)},
-        {DNNL_ARG_WEIGHTS, weights == Weights::reordered ? reordered(memory_of(product.b), desc.weights_desc(), stream)
-                                                         : memory_of(product.b)},
+        {DNNL_ARG_WEIGHTS, weights == Weights::reordered
+                               ? reordered(memory_of(product.b), desc.weights_desc(), *room, stream)
+                               : memory_of(product.b)},
         {DNNL_ARG_DST, memory_of(product.c)}};
-    return [primitive = dnnl::matmul(desc), stream, arguments]() mutable {
+    return [primitive = dnnl::matmul(desc), stream, arguments, room]() mutable {
         primitive.execute(stream, arguments);
         stream.wait();
     };

@@ -2,6 +2,7 @@
 
 #include <reigen/core/buffer_source.hpp>
 #include <reigen/core/error.hpp>
+#include <reigen/core/huge_pages.hpp>
 #include <reigen/core/memory.hpp>
 #include <reigen/core/types.hpp>
 
@@ -28,14 +29,15 @@ class Buffer {
     Buffer() = default;
 
     /// Room for `size` elements; `split` are the axes over which the object it belongs to is divided.
-    explicit Buffer(Index size, Axes split = Axes::none) : size_(size), entry_{current_memory_use(), split} {
+    explicit Buffer(Index size, Axes split = Axes::none, Readers readers = Readers::neighbours)
+        : size_(size), entry_{current_memory_use(), split} {
         require(size >= 0, "Buffer: negative size ", size);
         require<ShapeError>(size <= std::numeric_limits<Index>::max() / Index(sizeof(T)), "Buffer: ", size,
                             " elements of ", sizeof(T), " bytes are more than any memory has");
         if (size == 0)
             return;
         account_ = memory_account();
-        data_ = static_cast<T*>(take(bytes()));
+        data_ = static_cast<T*>(take(bytes(), readers));
         account_->enter(entry_, Index(bytes()));
         if (const auto fill = account_->fill_byte())
             std::fill_n(reinterpret_cast<unsigned char*>(data_), bytes(), *fill);
@@ -94,10 +96,14 @@ class Buffer {
         return bytes < BufferSource::least_bytes ? nullptr : detail::buffer_source.load(std::memory_order_acquire);
     }
 
-    static void* take(std::size_t bytes) {
-        BufferSource* const source = source_for(bytes);
-        void* const memory = source != nullptr ? source->take(bytes) : nullptr;
-        return memory != nullptr ? memory : ::operator new(bytes, std::align_val_t(alignment));
+    static void* take(std::size_t bytes, Readers readers) {
+        if (BufferSource* const source = source_for(bytes); source != nullptr && readers != Readers::none)
+            if (void* const memory = source->take(bytes))
+                return memory;
+        void* const memory = ::operator new(bytes, std::align_val_t(alignment));
+        if (bytes >= 2 * detail::huge_page)
+            detail::ask_for_huge_pages(memory, bytes);
+        return memory;
     }
 
     static void give_back(void* memory, std::size_t bytes) {

@@ -8,6 +8,9 @@
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
+/// Who reads the memory of a Buffer: other ranks too, where they can, or this process alone.
+enum class Readers { neighbours, none };
+
 /// Where long `Buffer`s of this process lie instead of on the heap: how a transport gives them memory that it can send
 /// from in place. Called by any thread.
 class BufferSource {

@@ -69,7 +69,7 @@ class PackedWeight {
         : rows_(weight.rows), cols_(weight.cols) {
         detail::require_elements(weight, "PackedWeight");
         const MemoryScope scope(use);
-        elements_ = Buffer<Element>(steps() * detail::padded<Accumulator<S>>(cols_));
+        elements_ = Buffer<Element>(steps() * detail::padded<Accumulator<S>>(cols_), Axes::none, Readers::none);
         if (!weight.empty())
             detail::pack_right_to_keep<Element>(weight, elements_.data());
     }

@@ -25,7 +25,7 @@ class Workspace {
         if (memory.size() < bytes) {
             const MemoryScope scope(MemoryUse::workspace);
             memory = Buffer<std::byte>();
-            memory = Buffer<std::byte>(bytes);
+            memory = Buffer<std::byte>(bytes, Axes::none, Readers::none);
         }
         return memory.data();
     }
