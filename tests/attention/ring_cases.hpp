@@ -92,7 +92,8 @@ struct Divided {
     auto k_heads() const { return heads(k, of_keys, head_dim); }
     auto v_heads() const { return heads(v, of_keys, value_dim); }
 
-    auto attend(const AttentionOptions& options) const {
+    template <WireType Wire = WireType::unchanged>
+    auto attend(const AttentionOptionsOn<Wire>& options) const {
         return ring_attention(q_heads(), k_heads(), v_heads(), options);
     }
 };

@@ -27,8 +27,10 @@ ReferenceProblem rounded_keys(const ReferenceProblem& p) {
     return {p.q, rounded(p.k), rounded(p.v), p.mask, p.scale};
 }
 
-AttentionOptions narrow(const ReferenceProblem& p) {
-    return {.mask = p.mask, .wire = WireType::bf16};
+using NarrowOptions = AttentionOptionsOn<WireType::bf16>;
+
+NarrowOptions narrow(const ReferenceProblem& p) {
+    return {.mask = p.mask};
 }
 
 template <class T>
@@ -37,8 +39,8 @@ struct Passes {
     Matrix<T> dq, dk, dv;
 };
 
-template <class T>
-Passes<T> both_passes(const Mesh& mesh, const ReferenceProblem& p, const AttentionOptions& options,
+template <class T, WireType Wire>
+Passes<T> both_passes(const Mesh& mesh, const ReferenceProblem& p, const AttentionOptionsOn<Wire>& options,
                       SequenceLayout layout) {
     const Divided<T> x(mesh, p, layout);
     Passes<T> result = {x.attend(options), Matrix<T>(x.q.spec()), Matrix<T>(x.k.spec()), Matrix<T>(x.v.spec())};
@@ -63,7 +65,7 @@ template <class T>
 void expect_bits_of_rounded_keys(const Mesh& mesh, const ReferenceProblem& p, const std::string& what) {
     for (const SequenceLayout layout : layouts)
         expect_bits(both_passes<T>(mesh, p, narrow(p), layout),
-                    both_passes<T>(mesh, rounded_keys(p), {.mask = p.mask}, layout),
+                    both_passes<T>(mesh, rounded_keys(p), AttentionOptions{.mask = p.mask}, layout),
                     concat(what, ", ", to_string(p.mask), ", ", to_string(layout)));
 }
 
@@ -223,12 +225,12 @@ TEST(ring_wire, audits_take_keys_as_they_were_sent) {
         const ReferenceProblem p = problem({2, 19, 19, 4, 2, 8, 16}, Mask::causal());
         const Divided<double> x(ring_of(world), p, SequenceLayout::zigzag);
         const auto [out, lse] = x.attend(narrow(p));
-        const auto error = [&](const AttentionOptions& options) {
+        const auto error = [&](const auto& options) {
             return audit_attention(x.q_heads(), x.k_heads(), x.v_heads(), out, lse, options, {.rows = 100, .seed = 1})
                 .error;
         };
         EXPECT_LT(error(narrow(p)), 1e-13);
-        EXPECT_GT(error({.mask = p.mask}), 1e-4);
+        EXPECT_GT(error(AttentionOptions{.mask = p.mask}), 1e-4);
     });
 }
 
@@ -237,7 +239,10 @@ TEST(ring_wire, ranks_that_send_different_types_are_told) {
         const ReferenceProblem p = problem({1, 8, 8, 2, 1, 8, 8}, Mask::causal());
         const Divided<float> x(ring_of(checked(unchecked(world))), p, SequenceLayout::zigzag);
         try {
-            x.attend({.mask = p.mask, .wire = world.rank() == 0 ? WireType::unchanged : WireType::bf16});
+            if (world.rank() == 0)
+                x.attend({.mask = p.mask});
+            else
+                x.attend(narrow(p));
             ADD_FAILURE() << "no error";
         } catch (const Error& error) {
             EXPECT_NE(std::string(error.what()).find("bfloat16"), std::string::npos) << error.what();

@@ -132,9 +132,10 @@ void compare_query(AuditTally& tally, const ReferenceQuery& reference, const Out
 /// Cost        4 K Nk Hq d flops in double over the ranks for K rows; three all-reduces for each of them
 /// Collective  over the whole mesh
 /// Throws      ShapeError, ArgumentError on every rank before any message
-template <detail::HeadsLike Q, detail::HeadsLike K, detail::HeadsLike V, ShardedLike Out, ShardedLike Lse>
+template <detail::HeadsLike Q, detail::HeadsLike K, detail::HeadsLike V, ShardedLike Out, ShardedLike Lse,
+          WireType Wire = WireType::unchanged>
 AuditReport audit_attention(const Q& q, const K& k, const V& v, const Out& out, const Lse& lse,
-                            const AttentionOptions& options = {}, const AuditOptions& audit = {}) {
+                            const AttentionOptionsOn<Wire>& options = {}, const AuditOptions& audit = {}) {
     static_assert(Q::placement == K::placement && Q::placement == V::placement && Q::placement == placement_of<Out> &&
                       Q::placement == placement_of<Lse>,
                   "reigen: all arguments of the attention's audit need the placement of the queries");
@@ -160,7 +161,7 @@ AuditReport audit_attention(const Q& q, const K& k, const V& v, const Out& out, 
             reference.set_query(queries.view(), sequence, *token);
         reference.attend(queries.ring(), keys.view(), values.view(), sequence,
                          detail::seen_tokens(keys.positions(), rule.mask.seen_from(position + rule.offset)), rule.scale,
-                         options.wire);
+                         Wire);
         if (token)
             detail::compare_query(tally, reference, out, lse, sequence * queries.view().tokens + *token, row,
                                   values.head_dim());

@@ -32,9 +32,9 @@ inline void check_groups(const char* caller, int rank, Index group, const std::v
 }
 
 /// Throws on every rank where queries, keys and values do not belong together; looks only at what all ranks know.
-template <class S, Placement Where>
+template <class S, Placement Where, WireType Wire>
 void check_attention(const char* caller, const Heads<S, Where>& q, const Heads<S, Where>& k, const Heads<S, Where>& v,
-                     const AttentionOptions& options) {
+                     const AttentionOptionsOn<Wire>& options) {
     const auto all = [&] {
         return concat(": q is ", describe_heads(q), "; k is ", describe_heads(k), "; v is ", describe_heads(v));
     };
@@ -67,9 +67,9 @@ void check_over_queries(const char* caller, const char* name, const ShardSpec& s
 }
 
 /// Has the ranks of the ring compare, where they compare, what decides which of them sends what.
-template <class S, Placement Where>
+template <class S, Placement Where, WireType Wire>
 void agree_on_attention(const char* caller, const Heads<S, Where>& q, const Heads<S, Where>& k,
-                        const Heads<S, Where>& v, const AttentionOptions& options) {
+                        const Heads<S, Where>& v, const AttentionOptionsOn<Wire>& options) {
     k.ring().agree(caller, [&] {
         const auto layout = [](const Sequences& sequences) {
             return concat(to_string(sequences.layout), " in stripes of ", sequences.stripe);
@@ -81,7 +81,7 @@ void agree_on_attention(const char* caller, const Heads<S, Where>& q, const Head
                                   {"keys", layout(k.sequences())},
                                   {"mask", to_string(options.mask)},
                                   {"scale", options.scale.value_or(0)},
-                                  {"wire", to_string(options.wire)}};
+                                  {"wire", to_string(Wire)}};
     });
 }
 

@@ -13,12 +13,12 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 
 namespace detail {
 
-template <class S, Placement Where>
+template <class S, Placement Where, WireType Wire>
 struct AttentionArguments {
     const Heads<const S, Where>& q;
     const Heads<const S, Where>& k;
     const Heads<const S, Where>& v;
-    const AttentionOptions& options;
+    const AttentionOptionsOn<Wire>& options;
 
     ScoreRule rule() const { return options.rule(q.head_dim(), q.sequences().length, k.sequences().length); }
 };
@@ -85,18 +85,16 @@ void go_round_with_gradients(const TravellingKeys<Wire, S, Where>& keys, Turn tu
         });
 }
 
-template <class S, Placement Where>
-void differentiate(const AttentionArguments<S, Where>& arguments, const AttentionOutputs<S>& outputs, HeadsView<S> dq,
-                   HeadsView<S> dk, HeadsView<S> dv) {
+template <class S, Placement Where, WireType Wire>
+void differentiate(const AttentionArguments<S, Where, Wire>& arguments, const AttentionOutputs<S>& outputs,
+                   HeadsView<S> dq, HeadsView<S> dk, HeadsView<S> dv) {
     const auto& [q, k, v, options] = arguments;
     AttentionGradient<S> state(outputs, q.positions(), k.view().heads, arguments.rule());
     const OwnGradients<S> own_dk(dk), own_dv(dv);
-    with_wire_type<S>(options.wire, [&]<class Wire>(Wire) {
-        const TravellingKeys<Wire, S, Where> keys(q, k, v, arguments.rule());
-        for (const Turn turn : both_turns)
-            if (turn == Turn::onward || keys.route().steps(turn) > 0)
-                go_round_with_gradients(keys, turn, state, own_dk.sum(), own_dv.sum());
-    });
+    const TravellingKeys<OnWire<S, Wire>, S, Where> keys(q, k, v, arguments.rule());
+    for (const Turn turn : both_turns)
+        if (turn == Turn::onward || keys.route().steps(turn) > 0)
+            go_round_with_gradients(keys, turn, state, own_dk.sum(), own_dv.sum());
     own_dk.finish();
     own_dv.finish();
     state.finish(dq);
@@ -109,9 +107,9 @@ void differentiate(const AttentionArguments<S, Where>& arguments, const Attentio
 ///     ring_attention_backward(q, k, v, out, lse, dout, dq, dk, dv);    // dq, dk, dv: heads(...) of what is written
 ///
 /// Keys and values go round again, with the gradients that each rank adds to them, which then come home; those of the
-/// queries stay. With `options.wire` bf16 they are the gradients of what the forward pass with it computed, taken at
-/// the rounded keys and values, and travel in their own type. dq, dk and dv are overwritten; they may be column blocks of one packed matrix, but share no memory with
-/// what is read.
+/// queries stay. With AttentionOptionsOn<WireType::bf16> they are the gradients of what the forward pass with it computed,
+/// taken at the rounded keys and values, and travel in their own type. dq, dk and dv are overwritten; they may be column
+/// blocks of one packed matrix, but share no memory with what is read.
 ///
 /// Shapes      q, k, v as in the forward pass; out, lse its result; dout a matrix like out, dlse like lse;
 ///             dq, dk, dv like q, k, v
@@ -124,11 +122,11 @@ void differentiate(const AttentionArguments<S, Where>& arguments, const Attentio
 /// Order       own queries first, then the ranks in the order in which the block passes them; the same bits in
 ///             every run
 template <detail::HeadsLike Q, detail::HeadsLike K, detail::HeadsLike V, detail::ShardedOrHeads Out,
-          detail::ShardedOrHeads Lse, detail::ShardedOrHeads DOut>
+          detail::ShardedOrHeads Lse, detail::ShardedOrHeads DOut, WireType Wire = WireType::unchanged>
 void ring_attention_backward(
     const Q& q, const K& k, const V& v, const Out& out, const Lse& lse, const DOut& dout,
     const Heads<typename Q::Scalar, Q::placement>& dq, const Heads<typename Q::Scalar, Q::placement>& dk,
-    const Heads<typename Q::Scalar, Q::placement>& dv, const AttentionOptions& options = {},
+    const Heads<typename Q::Scalar, Q::placement>& dv, const AttentionOptionsOn<Wire>& options = {},
     const std::optional<ShardedView<const Accumulator<typename Q::Scalar>, Q::placement>>& dlse = {}) {
     using S = typename Q::Scalar;
     constexpr Placement Where = Q::placement;
@@ -162,7 +160,8 @@ void ring_attention_backward(
     const AttentionOutputs<S> outputs = {queries.view(), over_queries(out), over_queries(dout),
                                          Strided<const Accumulator<S>>(lse.strided()),
                                          dlse ? dlse->strided() : Strided<const Accumulator<S>>{}};
-    detail::differentiate<S, Where>({queries, keys, values, options}, outputs, dq.view(), dk.view(), dv.view());
+    detail::differentiate(detail::AttentionArguments<S, Where, Wire>{queries, keys, values, options}, outputs,
+                          dq.view(), dk.view(), dv.view());
 }
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -34,9 +34,9 @@ Sharded<T, Where> for_each_query_head(const Heads<const S, Where>& q, Index colu
     return Sharded<T, Where>(spec.mesh, spec.row_partition, resized_heads(spec.col_partition, q.head_dim(), columns));
 }
 
-template <class S, Placement Where>
+template <class S, Placement Where, WireType Wire>
 Attended<S, Where> attend(const Heads<const S, Where>& q, const Heads<const S, Where>& k,
-                          const Heads<const S, Where>& v, const AttentionOptions& options) {
+                          const Heads<const S, Where>& v, const AttentionOptionsOn<Wire>& options) {
     check_attention("ring_attention", q, k, v, options);
     Attended<S, Where> result = {for_each_query_head<S>(q, v.head_dim()), for_each_query_head<Accumulator<S>>(q, 1)};
     if (q.view().heads == 0) // nor does any other rank of this ring have any
@@ -44,15 +44,13 @@ Attended<S, Where> attend(const Heads<const S, Where>& q, const Heads<const S, W
     agree_on_attention("ring_attention", q, k, v, options);
     const ScoreRule rule = options.rule(q.head_dim(), q.sequences().length, k.sequences().length);
     AttentionState<S> state(q.view(), q.positions(), k.view().heads, v.head_dim(), rule, q.sequences().length);
-    with_wire_type<S>(options.wire, [&]<class Wire>(Wire) {
-        const TravellingKeys<Wire, S, Where> keys(q, k, v, rule);
-        for (const Turn turn : both_turns)
-            if (turn == Turn::onward || keys.route().steps(turn) > 0)
-                keys.go_round(turn, [&](const VisitingKeys<Wire>& block) {
-                    if (block.needed)
-                        state.absorb(block.k, block.v, block.positions);
-                });
-    });
+    const TravellingKeys<OnWire<S, Wire>, S, Where> keys(q, k, v, rule);
+    for (const Turn turn : both_turns)
+        if (turn == Turn::onward || keys.route().steps(turn) > 0)
+            keys.go_round(turn, [&](const VisitingKeys<OnWire<S, Wire>>& block) {
+                if (block.needed)
+                    state.absorb(block.k, block.v, block.positions);
+            });
     state.finish(heads(result.out, q.sequences(), v.head_dim()).view(), result.lse.strided());
     return result;
 }
@@ -67,7 +65,7 @@ Attended<S, Where> attend(const Heads<const S, Where>& q, const Heads<const S, W
 /// ranks give the same result but for rounding; with one rank it is dense attention, and nothing is sent. Queries and
 /// keys may differ in length and in layout. Tokens, heads or ranks may be few, uneven or none.
 ///
-/// With `options.wire` bf16 the result is, in every bit, that of keys and values which were rounded to it before:
+/// With AttentionOptionsOn<WireType::bf16> the result is, in every bit, that of keys and values which were rounded to it before:
 /// each by u = 2^-8 of itself at most. A row's lse is then off by u a, and its outputs by u (1 + (1 + u) a) max |v|, or
 /// less: a is |scale| times the largest sum of |q_c k_c| over the keys that it sees, and v what it sees of the values.
 ///
@@ -83,8 +81,8 @@ Attended<S, Where> attend(const Heads<const S, Where>& q, const Heads<const S, W
 /// Order       the blocks in the order in which they come by; the same bits in every run
 /// Source      Liu, Zaharia, Abbeel, "Ring attention with blockwise transformers", arXiv:2310.01889; zigzag and striped
 ///             layouts: arXiv:2311.09431
-template <detail::HeadsLike Q, detail::HeadsLike K, detail::HeadsLike V>
-auto ring_attention(const Q& q, const K& k, const V& v, const AttentionOptions& options = {}) {
+template <detail::HeadsLike Q, detail::HeadsLike K, detail::HeadsLike V, WireType Wire = WireType::unchanged>
+auto ring_attention(const Q& q, const K& k, const V& v, const AttentionOptionsOn<Wire>& options = {}) {
     static_assert(Q::placement == K::placement && K::placement == V::placement,
                   "reigen: queries, keys and values of attention need one placement; redistribute those that differ");
     using S = typename Q::Scalar;

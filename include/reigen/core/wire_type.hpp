@@ -21,12 +21,15 @@ inline const char* to_string(WireType wire) {
 
 namespace detail {
 
+/// The type in which S travels.
+template <class S, WireType Wire>
+using OnWire = std::conditional_t<Wire == WireType::bf16 && std::is_floating_point_v<S>, bfloat16, S>;
+
 /// Calls use(a number of the type in which S travels).
 template <class S, class Use>
 decltype(auto) with_wire_type(WireType wire, Use use) {
-    if constexpr (std::is_floating_point_v<S>)
-        if (wire == WireType::bf16)
-            return use(bfloat16());
+    if (wire == WireType::bf16)
+        return use(OnWire<S, WireType::bf16>());
     return use(S());
 }
 
