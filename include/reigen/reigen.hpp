@@ -1,6 +1,6 @@
 #pragma once
 
-// Everything but MPI; for ranks under mpirun include <reigen/mpi.hpp> as well.
+// Everything but MPI and `describe` of where ranks run; for ranks under mpirun include <reigen/mpi.hpp> as well.
 
 #include <reigen/core/buffer.hpp>
 #include <reigen/core/error.hpp>
@@ -21,7 +21,6 @@
 #include <reigen/comm/checked.hpp>
 #include <reigen/comm/communicator.hpp>
 #include <reigen/comm/deadline.hpp>
-#include <reigen/comm/describe.hpp>
 #include <reigen/comm/faulty.hpp>
 #include <reigen/comm/launcher.hpp>
 #include <reigen/comm/matrix.hpp>

@@ -56,14 +56,14 @@ ShardSpec redistributed_spec(const X& x, Placement to) {
 
 } // namespace detail::redistribution
 
-/// A redistribution under way, which owns what it needs. `wait` gives the result, once.
-template <class S, Placement From, Placement To>
-class PendingRedistribution {
+namespace detail::redistribution {
+
+/// The steps of a redistribution, the first one that sends something under way: sums in the type In, then moves in Out.
+template <class In, class Out>
+class PendingSteps {
   public:
-    /// Started with this rank's part.
-    PendingRedistribution(detail::redistribution::Part<Stored<S, From>> part, const ShardSpec& from, ShardSpec to)
-        : to_(std::move(to)) {
-        detail::redistribution::Plan plan = detail::redistribution::plan_redistribution(from, to_);
+    PendingSteps(Part<In> part, const ShardSpec& from, const ShardSpec& to) {
+        Plan plan = plan_redistribution(from, to);
         steps_ = std::move(plan.sums);
         if constexpr (std::is_same_v<In, Out>)
             steps_.insert(steps_.end(), plan.moves.begin(), plan.moves.end());
@@ -73,42 +73,57 @@ class PendingRedistribution {
         start(std::move(part));
     }
 
-    /// Whether `wait` would not wait for the first message step.
     bool done() { return !pending_.valid() || pending_.done(); }
 
-    Sharded<S, To> wait() {
+    Part<Out> wait() {
         require(!std::exchange(waited_for_, true), "redistribute: its result was taken already; wait is called once");
         if (pending_.valid())
-            part_ = detail::redistribution::finish<In>(steps_[next_++], pending_.wait());
+            part_ = finish<In>(steps_[next_++], pending_.wait());
         for (; next_ < steps_.size(); ++next_)
-            part_ = detail::redistribution::run(steps_[next_], std::move(part_));
-        auto result =
-            detail::redistribution::run(moves_, detail::redistribution::converted<Out>(std::move(part_), rounded_));
-        Buffer<Out> elements = std::move(result).take(to_);
-        return {std::move(to_), std::move(elements)};
+            part_ = run(steps_[next_], std::move(part_));
+        return run(moves_, converted<Out>(std::move(part_), rounded_));
     }
 
   private:
-    using In = Stored<S, From>;
-    using Out = Stored<S, To>;
-
-    void start(detail::redistribution::Part<In> part) {
+    void start(Part<In> part) {
         for (; next_ < steps_.size() && !steps_[next_].communicates(); ++next_)
-            part = detail::redistribution::run(steps_[next_], std::move(part));
+            part = run(steps_[next_], std::move(part));
         if (next_ < steps_.size())
-            pending_ = detail::redistribution::start(steps_[next_], std::move(part));
+            pending_ = redistribution::start(steps_[next_], std::move(part));
         else
             part_ = std::move(part);
     }
 
-    ShardSpec to_;
     ShardSpec rounded_;
-    std::vector<detail::redistribution::Step> steps_;
-    std::vector<detail::redistribution::Step> moves_;
+    std::vector<Step> steps_;
+    std::vector<Step> moves_;
     std::size_t next_ = 0;
     bool waited_for_ = false;
-    detail::redistribution::Part<In> part_;
+    Part<In> part_;
     Pending<In> pending_;
+};
+
+} // namespace detail::redistribution
+
+/// A redistribution under way, which owns what it needs. `wait` gives the result, once.
+template <class S, Placement From, Placement To>
+class PendingRedistribution {
+  public:
+    /// Started with this rank's part.
+    PendingRedistribution(detail::redistribution::Part<Stored<S, From>> part, const ShardSpec& from, ShardSpec to)
+        : to_(std::move(to)), steps_(std::move(part), from, to_) {}
+
+    /// Whether `wait` would not wait for the first message step.
+    bool done() { return steps_.done(); }
+
+    Sharded<S, To> wait() {
+        Buffer<Stored<S, To>> elements = steps_.wait().take(to_);
+        return {std::move(to_), std::move(elements)};
+    }
+
+  private:
+    ShardSpec to_;
+    detail::redistribution::PendingSteps<Stored<S, From>, Stored<S, To>> steps_;
 };
 
 namespace detail::redistribution {
