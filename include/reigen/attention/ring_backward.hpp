@@ -107,9 +107,9 @@ void differentiate(const AttentionArguments<S, Where, Wire>& arguments, const At
 ///     ring_attention_backward(q, k, v, out, lse, dout, dq, dk, dv);    // dq, dk, dv: heads(...) of what is written
 ///
 /// Keys and values go round again, with the gradients that each rank adds to them, which then come home; those of the
-/// queries stay. With AttentionOptionsOn<WireType::bf16> they are the gradients of what the forward pass with it computed,
-/// taken at the rounded keys and values, and travel in their own type. dq, dk and dv are overwritten; they may be column
-/// blocks of one packed matrix, but share no memory with what is read.
+/// queries stay. With AttentionOptionsOn<WireType::bf16> they are the gradients of what the forward pass with it
+/// computed, taken at the rounded keys and values, and travel in their own type. dq, dk and dv are overwritten; they may
+/// be column blocks of one packed matrix, but share no memory with what is read.
 ///
 /// Shapes      q, k, v as in the forward pass; out, lse its result; dout a matrix like out, dlse like lse;
 ///             dq, dk, dv like q, k, v

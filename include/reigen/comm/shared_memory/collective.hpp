@@ -104,8 +104,7 @@ class SlotPlan {
 template <class Plan>
 class SlotCollective final : public Started {
   public:
-    SlotCollective(SlotUse& use, const Operation& operation)
-        : use_(use), plan_(use, operation), number_(use.begun++) {}
+    SlotCollective(SlotUse& use, const Operation& operation) : use_(use), plan_(use, operation), number_(use.begun++) {}
 
     ~SlotCollective() override { revoke(); }
 
