@@ -20,10 +20,10 @@ inline constexpr std::size_t huge_page = std::size_t(2) << 20; // bytes
 /// 1.15 to 1.18 times as fast in pages of 2 MB as in those of 4 KB.
 inline void ask_for_huge_pages(void* memory, std::size_t bytes) noexcept {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    const auto first = (reinterpret_cast<std::uintptr_t>(memory) + huge_page - 1) / huge_page * huge_page;
-    const auto end = (reinterpret_cast<std::uintptr_t>(memory) + bytes) / huge_page * huge_page;
-    if (first < end)
-        static_cast<void>(madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE));
+    const std::size_t skipped = (huge_page - reinterpret_cast<std::uintptr_t>(memory) % huge_page) % huge_page;
+    if (bytes >= skipped + huge_page)
+        static_cast<void>(madvise(static_cast<std::byte*>(memory) + skipped, (bytes - skipped) / huge_page * huge_page,
+                                  MADV_HUGEPAGE));
 #else
     static_cast<void>(memory), static_cast<void>(bytes);
 #endif
