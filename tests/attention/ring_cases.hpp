@@ -132,14 +132,20 @@ void expect_near(const Attended<T, tokens_and_heads>& got, const ReferenceOutput
     expect_near(got.lse, want.lse, 4 * score_bound(p), what + ", lse");
 }
 
-template <class A, class B>
-bool same_bits(const A& a, const B& b) {
-    return ::same_bits(a.strided(), b.strided());
-}
-
 /// All ranks of the world along cp.
 inline Mesh ring_of(const Communicator& world) {
     return {world, {{Axes::cp, world.size()}}};
+}
+
+/// Buffers that are made while 12 tokens of each rank attend to all.
+template <WireType Wire = WireType::unchanged>
+Index allocations_of_attention(const Communicator& world) {
+    const Index tokens = 12 * world.size();
+    const ReferenceProblem p = problem({1, tokens, tokens, 2, 1, 8, 8}, Mask::everything());
+    const Divided<float> parts(ring_of(world), p, SequenceLayout::zigzag);
+    const Index before = memory_account()->allocations();
+    parts.attend(AttentionOptionsOn<Wire>{.mask = p.mask});
+    return memory_account()->allocations() - before;
 }
 
 } // namespace ring_cases

@@ -161,12 +161,12 @@ TEST(binding, the_system_tells_of_touched_pages_alone_where_they_are) {
     };
     EXPECT_EQ(found(pages), 0U);
     bytes[0] = std::byte(1);
-    if (found(pages) == 0)
-        GTEST_SKIP() << "this system does not tell";
+    const std::size_t told = found(pages); // none where the system does not tell
+    EXPECT_LE(told, 1U);
     bytes[4 * page] = std::byte(1);
-    EXPECT_EQ(found(pages), 2U);
-    EXPECT_EQ(found(2), 2U); // pages 0 and 4
-    EXPECT_EQ(found(1), 1U);
+    EXPECT_EQ(found(pages), 2 * told);
+    EXPECT_EQ(found(2), 2 * told); // pages 0 and 4
+    EXPECT_EQ(found(1), told);
     EXPECT_EQ(reigen::detail::memory_nodes_under({}, 4).size(), 0U);
     munmap(memory, pages * page);
 }

@@ -29,11 +29,6 @@ Sharded<S, Where> random_matrix(const Mesh& mesh, const Extent& rows, const Exte
 }
 
 template <class S>
-bool same_bits(const RowMatrix<S>& a, const RowMatrix<S>& b) {
-    return a.rows() == b.rows() && a.cols() == b.cols() && ::same_bits(a.data(), b.data(), std::size_t(a.size()));
-}
-
-template <class S>
 RowMatrix<S> on_one_rank() {
     const Mesh alone;
     return matmul(random_matrix<S, replicated>(alone, m, k, 1), random_matrix<S, replicated>(alone, k, n, 2)).local();
@@ -75,7 +70,7 @@ TEST(matmul_bits, a_row_partitioned_sum_has_the_same_bits_on_every_rank_and_in_e
             EXPECT_TRUE(same_bits(mine, first));
             std::vector<float> of_rank_0(mine.data(), mine.data() + mine.size());
             world.broadcast(of_rank_0, 0);
-            EXPECT_TRUE(::same_bits(of_rank_0.data(), mine.data(), of_rank_0.size()));
+            EXPECT_TRUE(same_bits(of_rank_0.data(), mine.data(), of_rank_0.size()));
         }
     });
 }

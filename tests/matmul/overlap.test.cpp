@@ -38,7 +38,7 @@ Sharded<S, Where> numbers(const Mesh& mesh, const Extent& rows, const Extent& co
 template <class X, class Y>
 bool same_matrix(const X& x, const Y& y) {
     static_assert(std::is_same_v<X, Y>);
-    return x.spec() == y.spec() && same_bits(x.strided(), y.strided());
+    return x.spec() == y.spec() && same_bits(x, y);
 }
 
 /// Rows that tp divides in several ways, all enough for steps of a product: evenly, unevenly, with empty shares.

@@ -29,3 +29,15 @@ bool same_bits(const reigen::Strided<A>& a, const reigen::Strided<B>& b) {
                 return false;
     return true;
 }
+
+template <class T>
+bool same_bits(const reigen::RowMatrix<T>& a, const reigen::RowMatrix<T>& b) {
+    return same_bits(reigen::strided(a), reigen::strided(b));
+}
+
+/// This rank's parts of two sharded matrices.
+template <class A, class B>
+    requires requires(const A& a, const B& b) { a.strided(), b.strided(); }
+bool same_bits(const A& a, const B& b) {
+    return same_bits(a.strided(), b.strided());
+}
