@@ -81,9 +81,7 @@ class DecodeWork final : public Work {
 } // namespace
 
 std::vector<Case> decode_cases(Index hidden, int ranks) {
-    return {{concat("decode/tp:", ranks, "/tokens:1/hidden:", hidden), [=](const Communicator& world) {
-                 return std::make_unique<DecodeWork>(Mesh(world, {{tp, world.size()}}), hidden);
-             }}};
+    return {case_over<DecodeWork>(tp, concat("decode/tp:", ranks, "/tokens:1/hidden:", hidden), hidden)};
 }
 
 } // namespace overlap

@@ -108,11 +108,10 @@ class MlpWork final : public Work {
 
 template <Placement Residual>
 Case mlp_case(const char* residual, const MlpSizes& sizes, int ranks) {
-    return {concat("mlp/tp:", ranks, "/residual:", residual, "/tokens:", sizes.tokens, "/width:", sizes.width,
-                   "/hidden:", sizes.hidden),
-            [=](const Communicator& world) {
-                return std::make_unique<MlpWork<Residual>>(Mesh(world, {{tp, world.size()}}), sizes);
-            }};
+    return case_over<MlpWork<Residual>>(tp,
+                                        concat("mlp/tp:", ranks, "/residual:", residual, "/tokens:", sizes.tokens,
+                                               "/width:", sizes.width, "/hidden:", sizes.hidden),
+                                        sizes);
 }
 
 } // namespace

@@ -164,12 +164,11 @@ class AttentionWork final : public Work {
 
 template <WireType Wire>
 Case attention_case(const AttentionSizes& sizes, int ranks, bool backward) {
-    return {concat("ring_attention/zigzag/cp:", ranks, "/N:", sizes.length, "/heads:", sizes.heads,
-                   "/d:", sizes.head_dim, Wire == WireType::unchanged ? "" : "/wire:bfloat16",
-                   backward ? "/forward_backward" : "/forward"),
-            [=](const Communicator& world) {
-                return std::make_unique<AttentionWork<Wire>>(Mesh(world, {{cp, world.size()}}), sizes, backward);
-            }};
+    return case_over<AttentionWork<Wire>>(
+        cp,
+        concat("ring_attention/zigzag/cp:", ranks, "/N:", sizes.length, "/heads:", sizes.heads, "/d:", sizes.head_dim,
+               Wire == WireType::unchanged ? "" : "/wire:bfloat16", backward ? "/forward_backward" : "/forward"),
+        sizes, backward);
 }
 
 } // namespace

@@ -55,10 +55,8 @@ class SameBitsWork final : public Work {
 } // namespace
 
 std::vector<Case> same_bits_cases(const MlpSizes& sizes, int ranks) {
-    return {{concat("same_bits/tp:", ranks, "/tokens:", sizes.tokens, "/k:", sizes.hidden, "/n:", sizes.width),
-             [=](const Communicator& world) {
-                 return std::make_unique<SameBitsWork>(Mesh(world, {{tp, world.size()}}), sizes);
-             }}};
+    return {case_over<SameBitsWork>(
+        tp, concat("same_bits/tp:", ranks, "/tokens:", sizes.tokens, "/k:", sizes.hidden, "/n:", sizes.width), sizes)};
 }
 
 } // namespace overlap

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <reigen/comm/communicator.hpp>
+#include <reigen/comm/mesh.hpp>
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace overlap {
@@ -34,6 +36,14 @@ struct Case {
     std::string name;
     std::function<std::unique_ptr<Work>(const reigen::Communicator& world)> make; // collective over the world
 };
+
+/// The row of a `W` made of a mesh with all ranks on one axis, and of `settings`.
+template <class W, class... Settings>
+Case case_over(reigen::Axes axis, std::string name, Settings... settings) {
+    return {std::move(name), [=](const reigen::Communicator& world) {
+                return std::make_unique<W>(reigen::Mesh(world, {{axis, world.size()}}), settings...);
+            }};
+}
 
 struct MlpSizes {
     Index tokens = 512;
