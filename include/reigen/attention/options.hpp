@@ -16,8 +16,6 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 ///     ring_attention(q, k, v, AttentionOptionsOn<WireType::bf16>{.mask = Mask::causal()});      // as bfloat16
 template <WireType Wire>
 struct AttentionOptionsOn {
-    static constexpr WireType wire = Wire;
-
     Mask mask = {};                   ///< who sees whom; everybody everything where not given
     std::optional<double> scale = {}; ///< of q.k before the softmax; 1 / sqrt(head_dim) where not given
 
@@ -27,6 +25,7 @@ struct AttentionOptionsOn {
     }
 };
 
+/// With keys and values that travel as they are.
 using AttentionOptions = AttentionOptionsOn<WireType::unchanged>;
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -66,8 +66,9 @@ Attended<S, Where> attend(const Heads<const S, Where>& q, const Heads<const S, W
 /// keys may differ in length and in layout. Tokens, heads or ranks may be few, uneven or none.
 ///
 /// With AttentionOptionsOn<WireType::bf16> the result is, in every bit, that of keys and values which were rounded
-/// before: each by u = 2^-8 of itself at most. A row's lse is then off by u a, and its outputs by u (1 + (1 + u) a) max |v|, or
-/// less: a is |scale| times the largest sum of |q_c k_c| over the keys that it sees, and v what it sees of the values.
+/// before: each by u = 2^-8 of itself at most. A row's lse is then off by u a, and its outputs by
+/// u (1 + (1 + u) a) max |v|, or less: a is |scale| times the largest sum of |q_c k_c| over the keys that it sees, and v
+/// what it sees of the values.
 ///
 /// Shapes      q [B Nq, Hq d], k [B Nk, Hkv d], v [B Nk, Hkv dv], all of one placement {R; H; }: R of dp|cp, H the axes
 ///             of the heads; out [B Nq, Hq dv] and lse [B Nq, Hq] of the same placement. Of bfloat16, out is bfloat16,

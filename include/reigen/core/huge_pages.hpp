@@ -13,8 +13,8 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
 
 inline constexpr std::size_t huge_page = std::size_t(2) << 20; // bytes
 
-/// Asks the system to put long memory that nobody has written to into huge pages. Where it gives none, or asks for no
-/// asking, nothing changes.
+/// Asks the system to put long memory that nobody has written to into huge pages. Where it gives none
+/// nothing changes.
 ///
 /// What a core fetches ahead by itself ends with a page: on Zen 4, products of 1 to 8 rows read a packed weight of 64 MB
 /// 1.15 to 1.18 times as fast in pages of 2 MB as in those of 4 KB.

@@ -25,13 +25,5 @@ namespace detail {
 template <class S, WireType Wire>
 using OnWire = std::conditional_t<Wire == WireType::bf16 && std::is_floating_point_v<S>, bfloat16, S>;
 
-/// Calls use(a number of the type in which S travels).
-template <class S, class Use>
-decltype(auto) with_wire_type(WireType wire, Use use) {
-    if (wire == WireType::bf16)
-        return use(OnWire<S, WireType::bf16>());
-    return use(S());
-}
-
 } // namespace detail
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -27,8 +27,8 @@ struct TileShape {
     static constexpr int width = 3;
 #endif
 
-    /// How many of the rows that are left the next tile takes: below the full height an even number of them, or one.
-    /// Code for the odd ones as well takes a user's file 3% longer to compile.
+    /// How many of the rows that are left the next tile takes: below the full height an even number of them, or one:
+    /// code for every height is long to compile.
     static constexpr Index next_height(Index rows) { return rows >= height ? height : rows > 1 ? rows / 2 * 2 : 1; }
 
     /// How many packets of columns: all tiles but the last two are full, those two share evenly.

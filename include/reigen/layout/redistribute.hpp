@@ -54,10 +54,6 @@ ShardSpec redistributed_spec(const X& x, Placement to) {
             rearranged(x.col_partition(), x.mesh(), from.cols, to.cols)};
 }
 
-} // namespace detail::redistribution
-
-namespace detail::redistribution {
-
 /// The steps of a redistribution, the first one that sends something under way: sums in the type In, then moves in Out.
 template <class In, class Out>
 class PendingSteps {
@@ -139,20 +135,23 @@ auto redistribute(X&& x, ShardSpec to) {
     return Sharded<S, To>(std::move(to), std::move(elements));
 }
 
-/// Everything goes through the wire's type, what stays on its rank too.
+/// On a narrower wire everything goes through its type, what stays on its rank too.
 template <Placement To, ShardedLike X>
 auto redistribute(X&& x, ShardSpec to, WireType wire) {
     static_assert(!is_partial(placement_of<X>) && !is_partial(To),
                   "reigen: redistribute: sums travel in their own type, since each summand would be rounded; leave the "
                   "wire's type out");
     using S = ScalarOf<X>;
-    return with_wire_type<S>(wire, [&]<class Wire>(Wire) {
-        const ShardSpec from = x.spec();
-        auto narrow = converted<Wire>(part_of(std::forward<X>(x)), from);
-        auto moved = run(plan_redistribution(from, to).moves, std::move(narrow));
-        Buffer<S> elements = converted<S>(std::move(moved), to).take(to);
-        return Sharded<S, To>(std::move(to), std::move(elements));
-    });
+    using Narrow = OnWire<S, WireType::bf16>;
+    if constexpr (!std::is_same_v<S, Narrow>)
+        if (wire == WireType::bf16) {
+            const ShardSpec from = x.spec();
+            auto narrow = converted<Narrow>(part_of(std::forward<X>(x)), from);
+            auto moved = run(plan_redistribution(from, to).moves, std::move(narrow));
+            Buffer<S> elements = converted<S>(std::move(moved), to).take(to);
+            return Sharded<S, To>(std::move(to), std::move(elements));
+        }
+    return redistribute<To>(std::forward<X>(x), std::move(to));
 }
 
 template <Placement To, ShardedLike X>
@@ -202,6 +201,7 @@ auto redistribute(X&& x) {
 ///
 ///     redistribute<residual_on_every_rank>(x, WireType::bf16)    // half of float's bytes
 ///
+/// Shapes, Collective, Throws  as `redistribute`
 /// Cost        as `redistribute`, in elements of the wire's type, of which it holds what it sends and receives
 template <Placement To, ShardedLike X>
 auto redistribute(X&& x, const Extent& rows, const Extent& cols, WireType wire) {
