@@ -2,6 +2,7 @@
 
 #include "support/stopwatch.hpp"
 
+#include <reigen/kernel/amx.hpp>
 #include <reigen/kernel/packet.hpp>
 
 #if defined(REIGEN_BFLOAT16_PAIRS)
@@ -50,7 +51,31 @@ double multiply_add_peak() {
     return 2.0 * peak_chains * reigen::detail::lanes<T> * steps / seconds;
 }
 
-#if defined(REIGEN_BFLOAT16_PAIRS)
+#if defined(REIGEN_AMX)
+
+/// The same of tiles of bfloat16: 16 x 16 sums of 32 products each.
+template <>
+inline double multiply_add_peak<reigen::bfloat16>() {
+    using namespace reigen::detail;
+    constexpr int steps = 2000;
+    const AmxRegisters registers;
+    zero_amx_sums();
+    _tile_zero(4);
+    _tile_zero(5);
+    _tile_zero(6);
+    _tile_zero(7);
+    const double seconds = seconds_of([] {
+        for (int step = 0; step < steps; ++step) {
+            _tile_dpbf16ps(0, 4, 6);
+            _tile_dpbf16ps(1, 4, 7);
+            _tile_dpbf16ps(2, 5, 6);
+            _tile_dpbf16ps(3, 5, 7);
+        }
+    });
+    return 2.0 * 4 * 16 * 16 * 32 * steps / seconds;
+}
+
+#elif defined(REIGEN_BFLOAT16_PAIRS)
 
 /// The same of pairs of bfloat16, summed in float: 4 flops a lane.
 [[gnu::noinline]] inline void multiply_add_pairs_in_registers(int steps) {

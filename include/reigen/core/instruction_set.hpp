@@ -23,7 +23,14 @@
 #define REIGEN_BFLOAT16_PAIRS
 #endif
 
-#if defined(REIGEN_BFLOAT16_PAIRS)
+// Whether products of bfloat16 are taken by AMX, whose tiles multiply it 16 times as fast as packets multiply float.
+#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AVX512F__) && defined(__AVX512BF16__) && defined(__linux__)
+#define REIGEN_AMX
+#endif
+
+#if defined(REIGEN_AMX)
+#define REIGEN_INSTRUCTION_SET REIGEN_THREADING(avx512_amx)
+#elif defined(REIGEN_BFLOAT16_PAIRS)
 #define REIGEN_INSTRUCTION_SET REIGEN_THREADING(avx512_bf16)
 #elif defined(__AVX512F__)
 #define REIGEN_INSTRUCTION_SET REIGEN_THREADING(avx512)

@@ -5,6 +5,8 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
@@ -35,12 +37,30 @@ void widen_row(const From* from, T* to, Index count) {
         to[i] = T(from[i]);
 }
 
-/// A packet of sums into bfloat16, rounded.
+/// A packet of sums into bfloat16, as round_to_bfloat16 rounds each.
+REIGEN_INLINE void store_rounded(const void* floats, bfloat16* to) {
+    using Words [[gnu::vector_size(4 * lanes<float>)]] = std::uint32_t;
+    using Halves [[gnu::vector_size(2 * lanes<float>)]] = std::uint16_t;
+    Words bits;
+    std::memcpy(&bits, floats, sizeof bits);
+    const Words nearest = bits + 0x7fff + ((bits >> 16) & 1), quiet = bits | 0x00400000;
+    const Words rounded = ((bits & 0x7fffffff) > 0x7f800000 ? quiet : nearest) >> 16;
+    const Halves halves = __builtin_convertvector(rounded, Halves);
+    std::memcpy(static_cast<void*>(to), &halves, sizeof halves);
+}
 template <class T>
-void store(bfloat16* to, const Packet<T>& packet) {
+REIGEN_INLINE void store(bfloat16* to, const Packet<T>& packet) {
+    static_assert(std::is_same_v<T, float>);
+    store_rounded(&packet, to);
+}
+
+/// The first `count` lanes, `stride` apart, rounded.
+template <class T>
+void store_some(bfloat16* to, Index stride, int count, const Packet<T>& packet) {
     T all[lanes<T>];
     store(all, packet);
-    round_row(all, to, lanes<T>);
+    for (int lane = 0; lane < count; ++lane)
+        to[lane * stride] = round_to_bfloat16(all[lane]);
 }
 
 } // namespace detail

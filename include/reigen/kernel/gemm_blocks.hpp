@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/kernel/bfloat16.hpp>
+#include <reigen/kernel/gemm_amx.hpp>
 #include <reigen/kernel/gemm_few_rows.hpp>
 #include <reigen/kernel/gemm_k_block.hpp>
 #include <reigen/kernel/gemm_streamed.hpp>
@@ -12,6 +13,7 @@
 #include <reigen/kernel/workspace.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <type_traits>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
@@ -233,6 +235,13 @@ void add_and_round(BlockProduct<From, bfloat16>& product, Strided<const From> a,
             for (Index j = 0; j < c.cols; ++j)
                 c(i, j) = round_to_bfloat16(sums(i, j));
 }
+
+#if defined(REIGEN_AMX)
+template <std::same_as<bfloat16> From, class Right, class Out>
+void multiply_blocks(float alpha, Strided<const From> a, Right b, float beta, Strided<Out> c) {
+    AmxProduct<Right, Out>(alpha, a, b, beta, c).compute();
+}
+#endif
 
 /// The product with vectors along the rows of C, on one thread: block after block of C, each over all of k. The right
 /// factor is a matrix or a packed one.

@@ -152,8 +152,10 @@ void multiply_few_rows(T alpha, Strided<const From> a, Strided<const From> b, T 
         for (Index k = 0; k < a.cols; k += gemm_k_block<From>) {
             const Index depth = std::min(gemm_k_block<From>, a.cols - k);
             sum_k_block<M>(a.block(0, k, a.rows, depth), b.block(k, j, depth, columns), sums);
-            for (Index i = 0; i < c.rows; ++i)
-                update_from_memory(sums.at(i, 0), sums.packets, alpha, k == 0 ? beta : T(1), c.block(i, j, 1, columns));
+            for (Index i = 0; i < c.rows; ++i) {
+                const Strided<T> row = c.block(i, j, 1, columns);
+                update_from_memory(sums.at(i, 0), sums.packets, alpha, k == 0 ? beta : T(1), row, row);
+            }
             clock.advance(std::max(c.rows, PollClock<T>::fewest_rows) * sums.packets * lanes<T> * depth);
         }
     }

@@ -24,6 +24,14 @@ inline constexpr bool multiplies_pairs =
     false;
 #endif
 
+/// Whether gemm multiplies tiles of such pairs, by AMX.
+inline constexpr bool multiplies_tiles =
+#if defined(REIGEN_AMX)
+    true;
+#else
+    false;
+#endif
+
 /// What products of S multiply.
 template <class S>
 using Multiplicand = std::conditional_t<std::is_same_v<S, bfloat16> && multiplies_pairs, BFloat16Pair, Accumulator<S>>;
@@ -34,7 +42,8 @@ inline constexpr Index k_in = std::is_same_v<M, BFloat16Pair> ? 2 : 1;
 
 /// How a factor that is packed once holds them: bfloat16 is not widened before it is multiplied.
 template <class S>
-using StoredMultiplicand = std::conditional_t<std::is_same_v<S, bfloat16> && multiplies_pairs, BFloat16Pair, S>;
+using StoredMultiplicand =
+    std::conditional_t<std::is_same_v<S, bfloat16> && (multiplies_pairs || multiplies_tiles), BFloat16Pair, S>;
 
 /// The type in which their products are summed.
 template <class M>

@@ -91,7 +91,7 @@ void pack_steps(const From* from, M* to, Index k) {
     }
 }
 
-#if defined(REIGEN_BFLOAT16_PAIRS)
+#if defined(REIGEN_BFLOAT16_PAIRS) || defined(REIGEN_AMX)
 
 using PairPacket [[gnu::vector_size(4 * lanes<float>)]] = std::uint32_t;
 

@@ -64,22 +64,24 @@ REIGEN_INLINE Packet<T> start_from(T beta, LoadC load_c) {
     return beta == T(1) ? load_c() : Eigen::internal::pmul(broadcast<T>(beta), load_c());
 }
 
-/// The update of a tile of any shape, its sums in memory: also where C has gaps between its columns, or fewer of them.
-template <class T>
-void update_from_memory(const T* sums, Index packets, T alpha, T beta, Strided<T> tile) {
-    const Index stride = tile.col_stride;
-    for (Index i = 0; i < tile.rows; ++i)
+/// to = alpha sums + beta from, on a tile of any shape whose sums are in memory: also where `from` or `to`, which may be
+/// the same, has gaps between its columns, or fewer of them.
+template <class T, class From, class To>
+void update_from_memory(const T* sums, Index packets, T alpha, T beta, Strided<From> from, Strided<To> to) {
+    for (Index i = 0; i < to.rows; ++i)
         for (Index p = 0; p < packets; ++p, sums += lanes<T>) {
-            T* const c = &tile(i, p * lanes<T>);
-            const int count = int(std::min<Index>(lanes<T>, tile.cols - p * lanes<T>));
-            const bool whole = stride == 1 && count == lanes<T>;
-            const Packet<T> before = start_from<T>(
-                beta, [&]() REIGEN_INLINE_LAMBDA { return whole ? load<T>(c) : load_some<T>(c, stride, count); });
+            const int count = int(std::min<Index>(lanes<T>, to.cols - p * lanes<T>));
+            const auto whole = [count](Index stride) { return stride == 1 && count == lanes<T>; };
+            const Packet<T> before = start_from<T>(beta, [&]() REIGEN_INLINE_LAMBDA {
+                const From* const c = &from(i, p * lanes<T>);
+                return whole(from.col_stride) ? load<T>(c) : load_some<T>(c, from.col_stride, count);
+            });
             const Packet<T> result = added<T>(load<T>(sums), alpha, before);
-            if (whole)
+            To* const c = &to(i, p * lanes<T>);
+            if (whole(to.col_stride))
                 store<T>(c, result);
             else
-                store_some<T>(c, stride, count, result);
+                store_some<T>(c, to.col_stride, count, result);
         }
 }
 
@@ -158,7 +160,7 @@ class VisitedTile {
     REIGEN_INLINE void add(Tile<T, Height, Width> tile, T alpha, bool) {
         alignas(cache_line) T sums[Height * Width * lanes<T>];
         unrolled<Height * Width>([&](auto n) REIGEN_INLINE_LAMBDA { store<T>(sums + n * lanes<T>, tile.sum[n]); });
-        update_from_memory(sums, Width, alpha, std::exchange(beta_, T(1)), c_);
+        update_from_memory(sums, Width, alpha, std::exchange(beta_, T(1)), c_, c_);
     }
 
   private:
