@@ -17,15 +17,18 @@
 #define REIGEN_THREADING(set) set
 #endif
 
-// Whether bfloat16 is multiplied in pairs. Intel's processors since Sapphire Rapids, told from its older ones by
-// AVX512-FP16 and from AMD's by SSE4a, can, but slower than float: on an Emerald Rapids 87 GFLOP/s against 178.
-#if defined(__AVX512F__) && defined(__AVX512BF16__) && (defined(__SSE4A__) || !defined(__AVX512FP16__))
-#define REIGEN_BFLOAT16_PAIRS
+// Whether products of bfloat16 are taken by AMX, whose tiles multiply it 16 times as fast as packets multiply float.
+#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AVX512F__) && defined(__AVX512BF16__) &&               \
+    defined(__linux__)
+#define REIGEN_AMX
 #endif
 
-// Whether products of bfloat16 are taken by AMX, whose tiles multiply it 16 times as fast as packets multiply float.
-#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AVX512F__) && defined(__AVX512BF16__) && defined(__linux__)
-#define REIGEN_AMX
+// Whether bfloat16 is multiplied in pairs. Intel's processors since Sapphire Rapids, told from its older ones by
+// AVX512-FP16 and from AMD's by SSE4a, can without AMX, but slower than float: on an Emerald Rapids 87 GFLOP/s against
+// 178.
+#if defined(REIGEN_AMX) ||                                                                                             \
+    (defined(__AVX512F__) && defined(__AVX512BF16__) && (defined(__SSE4A__) || !defined(__AVX512FP16__)))
+#define REIGEN_BFLOAT16_PAIRS
 #endif
 
 #if defined(REIGEN_AMX)

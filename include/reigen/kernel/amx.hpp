@@ -1,8 +1,19 @@
 #pragma once
 
 #include <reigen/core/error.hpp>
+#include <reigen/kernel/microkernel.hpp>
 #include <reigen/kernel/multiplicand.hpp>
 #include <reigen/kernel/packet.hpp>
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
+
+/// What a thread holds while it multiplies M: nothing, unless M goes through tiles.
+template <class M>
+struct ProductRegisters {
+    ProductRegisters() {} // so that nobody calls it unused
+};
+
+} // namespace reigen::inline REIGEN_INSTRUCTION_SET::detail
 
 #if defined(REIGEN_AMX)
 
@@ -25,9 +36,9 @@ namespace detail {
 //
 // Source  Intel 64 and IA-32 Architectures Software Developer's Manual, TDPBF16PS
 
-inline constexpr Index amx_rows = 16;               // of a tile
-inline constexpr Index amx_k = 32;                  // bfloat16 that one product of tiles adds up
-inline constexpr Index amx_left = amx_rows * amx_k; // bfloat16 in a tile of the left factor
+inline constexpr Index amx_rows = 16;                   // of a tile
+inline constexpr Index amx_k = 32;                      // bfloat16 that one product of tiles adds up: a group
+inline constexpr Index amx_tile = amx_rows * amx_k / 2; // pairs in a tile
 
 /// Linux grants the registers to processes that ask for them.
 ///
@@ -35,7 +46,7 @@ inline constexpr Index amx_left = amx_rows * amx_k; // bfloat16 in a tile of the
 inline void require_amx() {
     constexpr long request_permission = 0x1023, tile_data = 18; // ARCH_REQ_XCOMP_PERM of asm/prctl.h
     static const bool granted = syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
-    require<Error>(granted, "gemm: this file is compiled for AMX, which the system does not grant; compile it with "
+    require<Error>(granted, "reigen: this file is compiled for AMX, which the system does not grant; compile it with "
                             "-mno-amx-bf16, or run it on Linux 5.16 or newer");
 }
 
@@ -61,51 +72,64 @@ class AmxRegisters {
     AmxRegisters& operator=(const AmxRegisters&) = delete;
 };
 
-/// Some tiles' rows of a left factor times some panels of a right one, over amx_k a group.
-struct AmxFactors {
-    const bfloat16* left;      // [tile][group][row][k]
-    Index left_tile;           // bfloat16 between two tiles
-    const BFloat16Pair* right; // [panel][group][pair][column]
-    Index panel;               // pairs between two panels
+template <>
+struct ProductRegisters<BFloat16Pair> : AmxRegisters {};
+
+/// Where tiles of a left factor lie: pair k of row i of a tile is data[i * row + k]. Its next group begins `group` pairs
+/// further on, the tile below it `tile`.
+struct AmxLeft {
+    const BFloat16Pair* data;
+    Index row;
+    Index group;
+    Index tile;
 };
 
-/// sums += one group of up to 2 x 2 tiles: registers 0 and 1 have the sums of the first rows, 2 and 3 of the second.
-template <int Rows, int Panels>
-REIGEN_INLINE void add_amx_group(const AmxFactors& at) {
-    constexpr Index row_bytes = 64;
-    _tile_loadd(6, at.right, row_bytes);
-    _tile_loadd(4, at.left, row_bytes);
-    _tile_dpbf16ps(0, 4, 6);
-    if constexpr (Rows > 1) {
-        _tile_loadd(5, at.left + at.left_tile, row_bytes);
-        _tile_dpbf16ps(2, 5, 6);
-    }
-    if constexpr (Panels > 1) {
-        _tile_loadd(7, at.right + at.panel, row_bytes);
-        _tile_dpbf16ps(1, 4, 7);
-    }
-    if constexpr (Rows > 1 && Panels > 1)
-        _tile_dpbf16ps(3, 5, 7);
-}
-
 inline void zero_amx_sums() {
+    asm volatile("" ::: "memory"); // g++ 12 does not know that tiles are loaded from memory
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
 }
 
-/// sums[16 Rows][16 Panels] = the registers
+/// sums += left * right over so many groups, for up to 2 x 2 tiles: registers 0 and 1 have the sums of the first rows, 2
+/// and 3 of the second. each_group is called with the place in the right factor before every group.
+template <int Rows, int Panels, class EachGroup = NoAction>
+REIGEN_INLINE void add_amx_groups(Index groups, AmxLeft left, RightPanel<BFloat16Pair> right,
+                                  EachGroup each_group = {}) {
+    const Index left_bytes = left.row * Index(sizeof(BFloat16Pair)),
+                right_bytes = right.step * Index(sizeof(BFloat16Pair));
+    for (Index group = 0; group < groups; ++group) {
+        each_group(right.data);
+        _tile_loadd(6, right.data, right_bytes);
+        _tile_loadd(4, left.data, left_bytes);
+        _tile_dpbf16ps(0, 4, 6);
+        if constexpr (Rows > 1) {
+            _tile_loadd(5, left.data + left.tile, left_bytes);
+            _tile_dpbf16ps(2, 5, 6);
+        }
+        if constexpr (Panels > 1) {
+            _tile_loadd(7, right.data + right.packet, right_bytes);
+            _tile_dpbf16ps(1, 4, 7);
+        }
+        if constexpr (Rows > 1 && Panels > 1)
+            _tile_dpbf16ps(3, 5, 7);
+        left.data += left.group;
+        right.data += amx_rows * right.step;
+    }
+}
+
+/// sums[16 Rows][16 Panels] = the registers; its rows are `row` floats apart.
 template <int Rows, int Panels>
-REIGEN_INLINE void store_amx_sums(float* sums) {
-    constexpr Index row_bytes = Panels * 64, second_rows = amx_rows * Panels * 16;
+REIGEN_INLINE void store_amx_sums(float* sums, Index row) {
+    const Index row_bytes = row * Index(sizeof(float));
     _tile_stored(0, sums, row_bytes);
     if constexpr (Panels > 1)
-        _tile_stored(1, sums + 16, row_bytes);
+        _tile_stored(1, sums + lanes<float>, row_bytes);
     if constexpr (Rows > 1)
-        _tile_stored(2, sums + second_rows, row_bytes);
+        _tile_stored(2, sums + amx_rows * row, row_bytes);
     if constexpr (Rows > 1 && Panels > 1)
-        _tile_stored(3, sums + second_rows + 16, row_bytes);
+        _tile_stored(3, sums + amx_rows * row + lanes<float>, row_bytes);
 }
 
 } // namespace detail

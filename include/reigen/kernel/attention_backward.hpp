@@ -92,7 +92,8 @@ class AttentionGradient {
     Index value_width() const { return detail::padded<T>(value_dim()); }
     Index chunk_keys() const {
         using Copies = detail::FactorMemory<M>;
-        const Index copies = Copies::size(2, head_dim(), products_of_k) + Copies::size(2, value_dim(), products_of_v);
+        const Index copies =
+            Copies::size_of_two(head_dim(), products_of_k) + Copies::size_of_two(value_dim(), products_of_v);
         return detail::chunk_keys<M>(copies / 2 + key_width() + value_width());
     }
     Index panel_size() const { return panel_rows * (head_dim() + 2); }
@@ -118,8 +119,8 @@ class AttentionGradient {
         M* const dscores = take(tile);
         detail::WeightFactor<M> ds_factor = {dscores, dscores};
         if constexpr (detail::k_in<M> > 1) {
-            p_factor.over_rows = take(tile / detail::k_in<M>);
-            ds_factor.over_rows = take(tile / detail::k_in<M>);
+            p_factor.over_rows = take(detail::tile_keys * detail::weight_steps<M>);
+            ds_factor.over_rows = take(detail::tile_keys * detail::weight_steps<M>);
         }
         const detail::PanelRows<M> queries = panel(key_width());
         const detail::PanelRows<M> dout = panel(value_width());
@@ -203,6 +204,7 @@ class AttentionGradient {
             rule_.mask, grid_.rows_of(panel), [&](Index i) { return aligned_[rows_.token(panel * panel_rows + i)]; });
         if (sight.cover(chunk.range) == Coverage::empty)
             return;
+        const detail::ProductRegisters<M> registers;
         pack_panel(chunk.b, chunk.h, panel, scratch);
         const PanelGradient gradient = state(grid_.index(chunk.b, chunk.h, panel));
         detail::for_each_seen_tile(chunk, sight, scratch.mask,
@@ -320,6 +322,8 @@ void AttentionGradient<S>::absorb_block(Index first_head, HeadsView<const Stored
         const Scratch scratch = scratch_of(thread);
         auto chunk = detail::copy_chunk(k, v, b, of_views, unit / heads, positions, scratch.chunk);
         chunk.h = h;
+        if constexpr (detail::in_tiles<M>)
+            detail::clear_weights(scratch.p_factor, scratch.ds_factor);
         std::fill_n(scratch.dk, chunk.tile.keys * key_width(), T(0));
         std::fill_n(scratch.dv, chunk.tile.keys * value_width(), T(0));
         for (Index panel = 0; panel < grid_.panels(); ++panel) {

@@ -71,11 +71,14 @@ class AttentionState {
     Index head_dim() const { return rows_.view.head_dim; }
 
     // A panel: its queries, transposed, as they are multiplied; then its state.
-    Index panel_size() const { return panel_rows * (head_dim() + value_dim_ + 2); }
+    Index query_size() const {
+        return panel_rows * std::max(head_dim(), detail::whole_steps<M>(detail::steps_in<M>(head_dim())));
+    }
+    Index panel_size() const { return query_size() + panel_rows * (value_dim_ + 2); }
     T* queries(Index panel) const { return const_cast<T*>(panels_.data()) + panel * panel_size(); }
     M* multiplied_queries(Index panel) const { return reinterpret_cast<M*>(queries(panel)); }
     detail::PanelState<T> state(Index panel) const {
-        T* const max = queries(panel) + panel_rows * head_dim();
+        T* const max = queries(panel) + query_size();
         return {max, max + panel_rows, max + 2 * panel_rows};
     }
 
@@ -86,7 +89,7 @@ class AttentionState {
         T* const mask = cutter.take(detail::TileMask<T>::size);
         using Copies = detail::FactorMemory<M>;
         const detail::Products of_k = {.over_features = true}, of_v = {.over_keys = true};
-        const Index width = (Copies::size(2, head_dim(), of_k) + Copies::size(2, value_dim_, of_v)) / 2;
+        const Index width = (Copies::size_of_two(head_dim(), of_k) + Copies::size_of_two(value_dim_, of_v)) / 2;
         const detail::ChunkMemory<M> chunk(cutter, decodes_ ? 0 : detail::chunk_keys<M>(width), head_dim(), of_k,
                                            value_dim_, of_v);
         const detail::ChunkMemory<T> decoded_tile(cutter, decodes_ ? detail::tile_keys : 0, head_dim(), of_k,
@@ -156,6 +159,7 @@ class AttentionState {
         const detail::PanelSight<panel_rows> sight = this->sight(panel);
         if (sight.cover(chunk.range) == Coverage::empty)
             return;
+        const detail::ProductRegisters<M> registers;
         const Index index = grid_.index(chunk.b, chunk.h, panel);
         detail::for_each_seen_tile(chunk, sight, scratch.mask,
                                    [&](Index, const detail::KeyTile<M>& tile, const T* seen) {

@@ -32,15 +32,27 @@ void pack_rows(Index rows, Index features, [[maybe_unused]] SumOf<M> scale, RowA
                 to[c] = {row(2 * step)[c], 2 * step + 1 < rows ? row(2 * step + 1)[c] : bfloat16(0)};
         std::fill(to + features, to + width, M{});
     }
+    std::fill(panel.rows + steps * width, panel.rows + whole_steps<M>(steps) * width, M{});
     panel.finite = all_finite(steps, width, panel.rows, width);
 }
 
 /// P or dS of a tile as a factor of the two kinds of products: numbers lie there once, pairs in two ways.
 template <class M>
 struct WeightFactor {
-    M* over_rows; // [keys][steps along rows]
+    M* over_rows; // [keys][weight_steps]
     M* over_keys; // [steps along keys][panel_rows]
 };
+
+/// Steps of pairs along the rows of a panel, in whole tiles.
+template <class M>
+inline constexpr Index weight_steps = whole_steps<M>(panel_rows<SumOf<M>> / k_in<M>);
+
+/// Zeros in both, also behind the steps that the rows of a panel take.
+template <class M>
+void clear_weights(const WeightFactor<M>& p_factor, const WeightFactor<M>& ds_factor) {
+    std::fill_n(p_factor.over_rows, tile_keys * weight_steps<M>, M{});
+    std::fill_n(ds_factor.over_rows, tile_keys * weight_steps<M>, M{});
+}
 
 template <int Height, class T>
 using Strip = Packet<T>[Height * panel_packets];
@@ -50,8 +62,8 @@ template <class M, int Height>
 REIGEN_INLINE void keep_over_rows(Index first, const Strip<Height, SumOf<M>>& strip, M* to) {
     using T = SumOf<M>;
     unrolled<Height * panel_packets>([&](auto n) REIGEN_INLINE_LAMBDA {
-        const Index lane = (first + n / panel_packets) * panel_rows<T> + n % panel_packets * lanes<T>;
-        store_along_k<M>(to + lane / k_in<M>, strip[n]);
+        constexpr Index key = n / panel_packets, row = n % panel_packets * lanes<T>;
+        store_along_k<M>(to + (first + key) * weight_steps<M> + row / k_in<M>, strip[n]);
     });
 }
 
@@ -127,6 +139,7 @@ void differentiate_tile(Index depth, LeftPanel<M> v, Index keys, const M* dout, 
                 keep_over_rows<M, Height>(first, strip, p_factor.over_rows);
             }
         });
+    clear_rest_of_tile<M>(keys, ds_factor.over_keys);
 }
 
 /// dQ^T += K^T dS; `seen` is null where no key can spread a NaN.
@@ -147,7 +160,7 @@ inline constexpr int widest_strip = packet_registers == 32 ? 4 : 3;
 /// sums += W R over `Width` packets of features, W being [keys][steps along rows] and R [steps along rows][width].
 template <class M, int Width, class T = SumOf<M>>
 void add_strip_of_rows(Index keys, Index steps, const M* weights, const M* values, T* sums, Index width) {
-    const LeftPanel<M> left = {weights, panel_rows<T> / k_in<M>, 1};
+    const LeftPanel<M> left = {weights, weight_steps<M>, 1};
     const RightPanel<M> right = {values, lanes<T>, width};
     multiply_strips<M, Width>(keys, steps, left, right, [&]<int Height>(Index first, Tile<T, Height, Width> tile) {
         unrolled<Height * Width>([&](auto n) REIGEN_INLINE_LAMBDA {
@@ -166,16 +179,16 @@ void add_seen_rows(Index keys, Index rows, const M* weights, const T* seen, cons
     };
     for (Index key = 0; key < keys; ++key)
         for (Index c = 0; c < width; c += lanes<T>) {
-            Packet<T> sum = broadcast<T>(0);
+            StepwiseSum<M> sum;
             for (Index step = 0; step < steps_in<M>(rows); ++step) {
                 Packet<T> masks[k_in<M>];
                 masks_of(key, step * k_in<M>, masks);
-                const auto weight = broadcast_multiplicand<M>(weights[key * panel_rows<T> / k_in<M> + step]);
+                const auto weight = broadcast_multiplicand<M>(weights[key * weight_steps<M> + step]);
                 const auto value = load_multiplicands<M>(values + step * width + c);
-                sum = multiply_add<T>(weight, seen_part<M>(value, masks), sum);
+                sum.add(weight, seen_part<M>(value, masks));
             }
             T* const at = sums + key * width + c;
-            store<T>(at, Eigen::internal::padd(load<T>(at), sum));
+            store<T>(at, Eigen::internal::padd(load<T>(at), sum.total()));
         }
 }
 

@@ -2,6 +2,7 @@
 
 #include <reigen/core/error.hpp>
 #include <reigen/core/strided.hpp>
+#include <reigen/kernel/amx_strips.hpp>
 #include <reigen/kernel/bfloat16.hpp>
 #include <reigen/kernel/heads_view.hpp>
 #include <reigen/kernel/microkernel.hpp>
@@ -44,6 +45,10 @@ constexpr int lower_strip(int height) {
 template <class M, int Width, int Height = strip_height<Width>, class Finish>
 REIGEN_INLINE void multiply_strips(Index rows, Index depth, LeftPanel<M> left, RightPanel<M> right, Finish finish,
                                    Index first = 0) {
+#if defined(REIGEN_AMX)
+    if constexpr (in_tiles<M>)
+        return multiply_strips_by_amx<Width>(rows, depth, left, right, finish);
+#endif
     for (; first + Height <= rows; first += Height)
         finish(first, multiply_tile<M, Height, Width>(depth, left.from_row(first), right));
     if constexpr (Height > 1)
@@ -96,7 +101,7 @@ struct PanelGrid {
 };
 
 /// The rows of a panel as steps along their features: to[c * panel_rows + i] = scale * step c of row(i). Steps of pairs
-/// are not scaled: that would round them once more. The lanes of missing rows are 0.
+/// are not scaled: that would round them once more. The lanes of missing rows are 0, and so are whole steps of tiles.
 template <class M, class RowAt>
 void pack_transposed(Index rows, Index features, [[maybe_unused]] SumOf<M> scale, RowAt row, M* to) {
     using T = SumOf<M>;
@@ -130,6 +135,8 @@ void pack_transposed(Index rows, Index features, [[maybe_unused]] SumOf<M> scale
             for (Index i = 0; i < L; ++i)
                 to[c * panel_rows<T> + first + i] = i < count ? step_of_row(first + i, c) : M{};
     }
+    std::fill(to + steps_in<M>(features) * panel_rows<T>, to + whole_steps<M>(steps_in<M>(features)) * panel_rows<T>,
+              M{});
 }
 
 /// row(i)[c] = value(c, p, packet p of row c of the panel), for the rows of a panel that exist.

@@ -32,7 +32,8 @@ template <class M>
 inline constexpr bool scales_scores = k_in<M> > 1;
 
 /// Keys or values of a tile, as factors of the two kinds of products they enter. Numbers lie there once, rows of features;
-/// pairs in two ways, of which a pass may have only the one it needs.
+/// pairs in two ways, of which a pass may have only the one it needs. Tiles want the second as rows too, of steps along
+/// the keys.
 template <class M>
 struct KeyFactor {
     LeftPanel<M> over_features; // (key, step along features)
@@ -92,11 +93,50 @@ inline bool all_finite(Index rows, Index cols, const BFloat16Pair* data, Index s
     return found == 0;
 }
 
-/// Whether a product over the keys can spread no NaN: of all of them that it looks at, which may be one more than `keys`.
+/// Whether a product over the keys can spread no NaN: of all of them that it looks at, which may be more than `keys`.
 template <class M>
 bool all_finite(Index keys, Index features, const KeyFactor<M>& factor) {
-    return all_finite(steps_in<M>(keys), features, factor.over_keys.data, factor.over_keys.step);
+    const Index steps = whole_steps<M>(steps_in<M>(keys));
+    if constexpr (in_tiles<M>)
+        return all_finite(features, steps, factor.over_keys.data, factor.over_keys.row);
+    else
+        return all_finite(steps, features, factor.over_keys.data, factor.over_keys.step);
 }
+
+/// A sum over steps that are taken one by one, with the bits that multiply_strips gives it.
+template <class M>
+class StepwiseSum {
+    using T = SumOf<M>;
+
+  public:
+    REIGEN_INLINE void add(const MultiplicandPacket<M>& a, const MultiplicandPacket<M>& b) {
+        if constexpr (in_tiles<M>) {
+            firsts_ = multiply_add<T>(first_of_pairs(a), first_of_pairs(b), firsts_);
+            seconds_ = multiply_add<T>(second_of_pairs(a), second_of_pairs(b), seconds_);
+            if (++steps_ % whole_steps<M>(1) == 0)
+                end_group();
+        } else {
+            sum_ = multiply_add<T>(a, b, sum_);
+        }
+    }
+
+    REIGEN_INLINE Packet<T> total() {
+        if constexpr (in_tiles<M>)
+            end_group();
+        return sum_;
+    }
+
+  private:
+    REIGEN_INLINE void end_group() {
+        sum_ = Eigen::internal::padd(sum_, Eigen::internal::padd(firsts_, seconds_));
+        firsts_ = seconds_ = broadcast<T>(0);
+    }
+
+    Packet<T> sum_ = broadcast<T>(0);
+    Packet<T> firsts_ = broadcast<T>(0); // of a group of a tile's steps
+    Packet<T> seconds_ = broadcast<T>(0);
+    Index steps_ = 0;
+};
 
 /// What a lane of a panel sees of a step along keys; `seen` begins at the first of them.
 template <class M>
@@ -117,14 +157,15 @@ void multiply_seen(Index rows, Index keys, LeftPanel<M> left, const M* weights, 
     for (Index c = 0; c < rows; ++c) {
         Tile<T, 1, panel_packets> tile;
         unrolled<panel_packets>([&](auto p) REIGEN_INLINE_LAMBDA {
-            tile(0, p) = broadcast<T>(0);
+            StepwiseSum<M> sum;
             for (Index step = 0; step < steps_in<M>(keys); ++step) {
                 const Index first = step * k_in<M>, lane = p * lanes<T>;
                 const auto a = seen_part<M>(left.data[c * left.row + step * left.step],
                                             seen + first * panel_rows<T> + lane, keys - first);
                 const auto weight = load_multiplicands<M>(weights + step * panel_rows<T> + lane);
-                tile(0, p) = multiply_add<T>(a, weight, tile(0, p));
+                sum.add(a, weight);
             }
+            tile(0, p) = sum.total();
         });
         finish(c, tile);
     }
@@ -191,6 +232,13 @@ M* weights_in(SumOf<M>* scores) {
     return reinterpret_cast<M*>(scores);
 }
 
+/// Fills up weights of so many keys with zeros to whole tiles.
+template <class M>
+void clear_rest_of_tile(Index keys, M* weights) {
+    const Index steps = steps_in<M>(keys);
+    std::fill(weights + steps * panel_rows<SumOf<M>>, weights + whole_steps<M>(steps) * panel_rows<SumOf<M>>, M{});
+}
+
 /// P = 2^(S - max) in place of S, as steps along keys, with maximum and sum of the rows brought up to date; `decay` is
 /// what earlier sums have to be multiplied by.
 template <class M, class T = SumOf<M>>
@@ -226,6 +274,7 @@ void weigh_scores(Index keys, T* scores, const T* largest, PanelState<T> state, 
         weigh.template operator()<int(k_in<M>)>(scores + k * panel_rows<T>, to);
     if (k < keys)
         weigh.template operator()<1>(scores + k * panel_rows<T>, to);
+    clear_rest_of_tile<M>(keys, weights_in<M>(scores));
     unrolled<panel_packets>([&](auto p) REIGEN_INLINE_LAMBDA {
         T* const total = state.sum + p * lanes<T>;
         store<T>(total, multiply_add<T>(load<T>(total), load<T>(decay + p * lanes<T>), sum[p]));

@@ -42,66 +42,47 @@ constexpr Index amx_groups(Index k) {
     return (k + amx_k - 1) / amx_k;
 }
 
-/// Left factor [m, k] as tiles [m / 16][k / 32][16][32], zeros behind the last row and the last k.
-class AmxLeft {
+/// Left factor [m, k] as tiles [m / 16][k / 32][16][16 pairs], zeros behind the last row and the last k.
+class AmxPackedLeft {
   public:
-    AmxLeft(Strided<const bfloat16> from, bfloat16* to) : tiles_(to), groups_(amx_groups(from.cols)) {
+    AmxPackedLeft(Strided<const bfloat16> from, BFloat16Pair* to) : tiles_(to), groups_(amx_groups(from.cols)) {
         for (Index i = 0; i < from.rows; i += amx_rows) {
             const Index rows = std::min(amx_rows, from.rows - i);
-            pack_tile(from.block(i, 0, rows, from.cols), to + i / amx_rows * tile());
+            pack_tile(from.block(i, 0, rows, from.cols), to + i * groups_ * amx_k / 2);
         }
     }
 
-    /// Bfloat16 of a row of tiles.
-    Index tile() const { return groups_ * amx_left; }
-    const bfloat16* row(Index i) const { return tiles_ + i / amx_rows * tile(); }
+    /// The tiles from row i on, which begins one.
+    AmxLeft from_row(Index i) const {
+        return {tiles_ + i * groups_ * amx_k / 2, amx_k / 2, amx_tile, groups_ * amx_tile};
+    }
 
   private:
-    static void pack_tile(Strided<const bfloat16> from, bfloat16* to) {
-        const Index whole = from.cols / amx_k;
-        for (Index i = from.rows; i < amx_rows; ++i)
-            for (Index group = 0; group < amx_groups(from.cols); ++group)
-                std::fill_n(to + group * amx_left + i * amx_k, amx_k, bfloat16(0));
-        if (from.col_stride == 1)
-            for (Index i = 0; i < from.rows; ++i)
-                for (Index group = 0; group < whole; ++group)
-                    std::memcpy(static_cast<void*>(to + group * amx_left + i * amx_k), from.row(i) + group * amx_k,
-                                amx_k * sizeof(bfloat16));
-        else if (from.row_stride == 1 && from.rows == amx_rows)
-            for (Index group = 0; group < whole; ++group)
-                transpose_group(from.block(0, group * amx_k, amx_rows, amx_k), to + group * amx_left);
-        else
-            for (Index group = 0; group < whole; ++group)
-                pack_group(from.block(0, group * amx_k, from.rows, amx_k), to + group * amx_left);
-        if (whole * amx_k < from.cols)
-            pack_group(from.block(0, whole * amx_k, from.rows, from.cols - whole * amx_k), to + whole * amx_left);
-    }
-
-    /// One group of any strides, of fewer k perhaps.
-    static void pack_group(Strided<const bfloat16> from, bfloat16* to) {
-        for (Index i = 0; i < from.rows; ++i, to += amx_k) {
-            for (Index k = 0; k < from.cols; ++k)
-                to[k] = from(i, k);
-            std::fill(to + from.cols, to + amx_k, bfloat16(0));
+    static void pack_tile(Strided<const bfloat16> from, BFloat16Pair* to) {
+        for (Index k = 0; k < from.cols; k += amx_k, to += amx_tile) {
+            const Strided<const bfloat16> group = from.block(0, k, from.rows, std::min(amx_k, from.cols - k));
+            if (group.cols == amx_k && from.col_stride == 1)
+                copy_rows(group, to);
+            else if (group.cols == amx_k && from.row_stride == 1 && group.rows == amx_rows)
+                transpose_to_tile(group.transpose(), to, amx_k / 2);
+            else
+                copy_elements(group, to);
+            std::fill(to + from.rows * amx_k / 2, to + amx_tile, BFloat16Pair{});
         }
     }
 
-    /// One group whose columns are contiguous.
-    static void transpose_group(Strided<const bfloat16> from, bfloat16* to) {
-        constexpr int L = lanes<float>;
-        static_assert(L == amx_rows && 2 * L == amx_k);
-        Packet<float> pairs[L];
-        unrolled<L>([&](auto step) REIGEN_INLINE_LAMBDA {
-            const PairPacket rows = load_step<BFloat16Pair>(from.transpose(), step, 0);
-            std::memcpy(&pairs[step], &rows, sizeof rows);
-        });
-        transpose_packets<float>(pairs);
-        unrolled<L>([&](auto i) REIGEN_INLINE_LAMBDA {
-            std::memcpy(static_cast<void*>(to + i * amx_k), &pairs[i], amx_k * sizeof(bfloat16));
-        });
+    static void copy_rows(Strided<const bfloat16> group, BFloat16Pair* to) {
+        for (Index i = 0; i < group.rows; ++i)
+            std::memcpy(static_cast<void*>(to + i * amx_k / 2), group.row(i), amx_k * sizeof(bfloat16));
     }
 
-    bfloat16* tiles_;
+    static void copy_elements(Strided<const bfloat16> group, BFloat16Pair* to) {
+        for (Index i = 0; i < group.rows; ++i)
+            for (Index step = 0; step < amx_k / 2; ++step)
+                *to++ = 2 * step < group.cols ? multiplicand<BFloat16Pair>(group.transpose(), step, i) : BFloat16Pair{};
+    }
+
+    BFloat16Pair* tiles_;
     Index groups_;
 };
 
@@ -113,44 +94,39 @@ class AmxStrip {
         : data(panels.data), panel(panels.packet), count(panel_count), whole_groups(k / amx_k), rest(k % amx_k) {
         if (rest == 0)
             return;
-        std::fill_n(tail, 2 * tail_panel, BFloat16Pair{});
+        std::fill_n(tail, 2 * amx_tile, BFloat16Pair{});
         for (Index p = 0; p < count; ++p) {
-            const BFloat16Pair* const from = data + p * panel + whole_groups * tail_panel;
-            std::copy_n(from, (rest + 1) / 2 * lanes<float>, tail + p * tail_panel);
+            const BFloat16Pair* const from = data + p * panel + whole_groups * amx_tile;
+            std::copy_n(from, (rest + 1) / 2 * lanes<float>, tail + p * amx_tile);
             if (rest % 2 != 0)
                 for (Index j = 0; j < lanes<float>; ++j)
-                    tail[p * tail_panel + rest / 2 * lanes<float> + j].second = bfloat16(0);
+                    tail[p * amx_tile + rest / 2 * lanes<float> + j].second = bfloat16(0);
         }
     }
-
-    static constexpr Index tail_panel = amx_k / 2 * lanes<float>; // pairs of one group
 
     const BFloat16Pair* data;
     Index panel;
     Index count;
     Index whole_groups;
     Index rest; // k
-    BFloat16Pair tail[2 * tail_panel];
+    BFloat16Pair tail[2 * amx_tile];
 };
 
 /// sums[16 Rows][16 Panels] of one strip. Where rows are few the strip comes from memory, and is fetched ahead.
 template <int Rows, int Panels>
-void sum_amx_tiles(const bfloat16* left, Index left_tile, const AmxStrip& strip, float* sums) {
-    AmxFactors at = {left, left_tile, strip.data, strip.panel};
-    asm volatile("" ::: "memory"); // g++ 12 does not know that tiles are loaded from memory
+void sum_amx_tiles(const AmxLeft& left, const AmxStrip& strip, float* sums) {
+    const RightPanel<BFloat16Pair> right = {strip.data, strip.panel, lanes<float>};
     zero_amx_sums();
-    for (Index group = 0; group < strip.whole_groups; ++group) {
+    add_amx_groups<Rows, Panels>(strip.whole_groups, left, right, [&](const BFloat16Pair* at) REIGEN_INLINE_LAMBDA {
         if constexpr (Rows == 1)
             for (int panel = 0; panel < Panels; ++panel)
                 for (Index line = 0; line < amx_rows; ++line)
-                    prefetch(at.right + panel * at.panel + (2 * amx_rows + line) * lanes<float>);
-        add_amx_group<Rows, Panels>(at);
-        at.left += amx_left;
-        at.right += AmxStrip::tail_panel;
-    }
+                    prefetch(at + panel * strip.panel + (2 * amx_rows + line) * lanes<float>);
+    });
     if (strip.rest > 0)
-        add_amx_group<Rows, Panels>({at.left, left_tile, strip.tail, AmxStrip::tail_panel});
-    store_amx_sums<Rows, Panels>(sums);
+        add_amx_groups<Rows, Panels>(1, {left.data + strip.whole_groups * left.group, left.row, left.group, left.tile},
+                                     {strip.tail, amx_tile, lanes<float>});
+    store_amx_sums<Rows, Panels>(sums, Panels * lanes<float>);
 }
 
 using AmxMemory = Workspace<struct AmxTag>;
@@ -180,7 +156,7 @@ class AmxProduct {
         const Index sum_bytes = keeps_sums_ ? Memory::bytes<float>(rows * sum_stride_) : 0;
         std::byte* const memory = Memory::reserve(right_bytes + left_bytes + sum_bytes);
         packed_right_ = reinterpret_cast<BFloat16Pair*>(memory);
-        packed_left_ = reinterpret_cast<bfloat16*>(memory + right_bytes);
+        packed_left_ = reinterpret_cast<BFloat16Pair*>(memory + right_bytes);
         kept_sums_ = reinterpret_cast<float*>(memory + right_bytes + left_bytes);
     }
 
@@ -203,7 +179,7 @@ class AmxProduct {
         const Index wide = packs_right ? Blocking::columns : columns;
         for (Index k = 0; k < a_.cols; k += Blocking::depth) {
             const Index depth = std::min(Blocking::depth, a_.cols - k);
-            const AmxLeft left(a_.block(i, k, rows, depth), packed_left_);
+            const AmxPackedLeft left(a_.block(i, k, rows, depth), packed_left_);
             for (Index col = 0; col < columns; col += wide) {
                 const Index width = std::min(wide, columns - col);
                 const auto right = panels_of(b_.block(k, j + col, depth, width));
@@ -224,8 +200,8 @@ class AmxProduct {
     RightPanel<BFloat16Pair> panels_of(PackedRight<bfloat16> b) { return b.panels(); }
 
     /// Strip after strip of the right factor, each with all rows.
-    void add_strips(const AmxLeft& left, const RightPanel<BFloat16Pair>& right, Index depth, Place place, Index rows,
-                    Index columns) {
+    void add_strips(const AmxPackedLeft& left, const RightPanel<BFloat16Pair>& right, Index depth, Place place,
+                    Index rows, Index columns) {
         {
             const AmxRegisters registers;
             for (Index j = 0; j < columns; j += amx_strip) {
@@ -234,21 +210,20 @@ class AmxProduct {
                 for (Index i = 0; i < rows; i += 2 * amx_rows) {
                     const Place tile = {place.i + i,   place.j + j, place.row + i,
                                         place.col + j, place.first, place.last};
-                    add_tile(left.row(tile.row), left.tile(), strip, tile, std::min(2 * amx_rows, rows - i), width);
+                    add_tile(left.from_row(tile.row), strip, tile, std::min(2 * amx_rows, rows - i), width);
                 }
             }
         }
         clock_.advance(rows * columns * depth / faster);
     }
 
-    void add_tile(const bfloat16* left, Index left_tile, const AmxStrip& strip, const Place& place, Index rows,
-                  Index columns) {
+    void add_tile(const AmxLeft& left, const AmxStrip& strip, const Place& place, Index rows, Index columns) {
         alignas(cache_line) float sums[2 * amx_rows * amx_strip];
         const bool high = rows > amx_rows, wide = strip.count > 1;
         const auto sum = high   ? wide ? sum_amx_tiles<2, 2> : sum_amx_tiles<2, 1>
                            : wide ? sum_amx_tiles<1, 2>
                                 : sum_amx_tiles<1, 1>;
-        sum(left, left_tile, strip, sums);
+        sum(left, strip, sums);
         add_to_c(sums, strip.count, place, rows, columns);
     }
 
@@ -282,7 +257,7 @@ class AmxProduct {
     bool keeps_sums_;
     Index sum_stride_;
     BFloat16Pair* packed_right_;
-    bfloat16* packed_left_;
+    BFloat16Pair* packed_left_;
     float* kept_sums_;
     PollClock<float> clock_;
 };

@@ -14,7 +14,7 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 /// A tile of AMX adds the sum of 32 products to its own: chains of 1024 bfloat16 have no more links than 64.
 template <class T>
 inline constexpr Index gemm_k_block = sizeof(Accumulator<T>) == 8 ? 256
-                                      : std::is_same_v<std::remove_const_t<T>, bfloat16> && detail::multiplies_tiles
+                                      : detail::in_tiles<detail::Multiplicand<std::remove_const_t<T>>>
                                           ? 1024
                                           : 128 * detail::k_in<detail::Multiplicand<std::remove_const_t<T>>>;
 

@@ -3,6 +3,7 @@
 #include <reigen/kernel/attention_tile.hpp>
 #include <reigen/kernel/bfloat16.hpp>
 #include <reigen/kernel/memory_cutter.hpp>
+#include <reigen/kernel/pack.hpp>
 #include <reigen/kernel/prefetch.hpp>
 
 #include <algorithm>
@@ -70,53 +71,84 @@ void copy_steps(HeadsView<const S> from, Index b, Index h, Index first, Index ke
     }
 }
 
+#if defined(REIGEN_AMX)
+/// Copies them to rows of steps along the keys, one a feature, `stride` apart, filled up with zeros to a tile more than
+/// whole tiles: products may begin anywhere.
+inline void copy_columns(HeadsView<const bfloat16> from, Index b, Index h, Index first, Index keys, BFloat16Pair* to,
+                         Index stride) {
+    const Strided<const bfloat16> head = {from.at(b, first, h), keys, from.head_dim, from.token_stride, 1};
+    const Index steps = steps_in<BFloat16Pair>(keys), end = whole_steps<BFloat16Pair>(steps) + amx_rows;
+    const auto copy = [&](Index c, Index from_step) {
+        for (Index step = from_step; step < steps; ++step)
+            to[c * stride + step] = multiplicand<BFloat16Pair>(head, step, c);
+    };
+    const Index whole_keys = keys / amx_k * amx_k, whole_features = head.cols / amx_rows * amx_rows;
+    for (Index key = 0; key < whole_keys; key += amx_k)
+        for (Index c = 0; c < whole_features; c += amx_rows)
+            transpose_to_tile(head.block(key, c, amx_k, amx_rows), to + c * stride + key / 2, stride);
+    for (Index c = 0; c < head.cols; ++c) {
+        copy(c, c < whole_features ? whole_keys / 2 : 0);
+        std::fill(to + c * stride + steps, to + c * stride + end, BFloat16Pair{});
+    }
+}
+#endif
+
 /// Memory for the copy of the keys or values of a chunk. Numbers lie there once for both kinds of products.
 template <class M>
 class FactorMemory {
   public:
     FactorMemory(MemoryCutter<SumOf<M>>& cutter, Index keys, Index features, Products products)
-        : rows_(take(cutter, rows_size(keys, features, products))),
-          steps_(take(cutter, steps_size(keys, features, products))),
+        : step_stride_(in_tiles<M> ? key_stride<M>(steps_in<M>(keys) + 2 * more_in_tiles) : key_stride<M>(features)),
+          rows_(take(cutter, needs_rows(products) ? (keys + more_in_tiles) * row_stride(features) : 0)),
+          steps_(take(cutter, !needs_steps(products) ? 0
+                              : in_tiles<M>          ? whole_steps<M>(features) * step_stride_
+                                                     : steps_in<M>(keys) * step_stride_)),
           products_(products) {}
 
-    /// Elements for so many keys.
-    static constexpr Index size(Index keys, Index features, Products products) {
-        return rows_size(keys, features, products) + steps_size(keys, features, products);
+    /// Elements that two keys take.
+    static constexpr Index size_of_two(Index features, Products products) {
+        return (needs_rows(products) ? 2 * row_stride(features) : 0) +
+               (needs_steps(products) ? (in_tiles<M> ? features : key_stride<M>(features)) : 0);
     }
 
     /// A copy of some keys or values of one head.
     template <class S>
     KeyFactor<M> copy(HeadsView<const S> from, Index b, Index h, Index first, Index keys) const {
-        const Index row = key_stride<M>(steps_in<M>(from.head_dim));
+        const Index row = row_stride(from.head_dim);
         if constexpr (k_in<M> == 1) {
             copy_rows(from, b, h, first, keys, rows_, row);
             return {{rows_, row, 1}, {rows_, 1, row}};
         } else {
-            const Index step = key_stride<M>(from.head_dim);
             if (products_.over_features)
                 copy_rows(from, b, h, first, keys, rows_, row);
-            if (products_.over_keys)
-                copy_steps(from, b, h, first, keys, steps_, step);
-            return {{rows_, row, 1}, {steps_, 1, step}};
+            if constexpr (in_tiles<M>) {
+                if (products_.over_keys)
+                    copy_columns(from, b, h, first, keys, steps_, step_stride_);
+                return {{rows_, row, 1}, {steps_, step_stride_, 1}};
+            } else {
+                if (products_.over_keys)
+                    copy_steps(from, b, h, first, keys, steps_, step_stride_);
+                return {{rows_, row, 1}, {steps_, 1, step_stride_}};
+            }
         }
     }
 
   private:
-    static constexpr Index rows_size(Index keys, Index features, Products products) {
-        const bool needed = products.over_features || k_in<M> == 1;
-        return needed ? keys * key_stride<M>(steps_in<M>(features)) : 0;
-    }
-    static constexpr Index steps_size(Index keys, Index features, Products products) {
-        const bool needed = products.over_keys && k_in<M> > 1;
-        return needed ? steps_in<M>(keys) * key_stride<M>(features) : 0;
-    }
+    /// Rows or steps behind the last ones that tiles reach.
+    static constexpr Index more_in_tiles = in_tiles<M> ? whole_steps<M>(1) : 0;
+
+    static constexpr Index row_stride(Index features) { return key_stride<M>(steps_in<M>(features)); }
+    static constexpr bool needs_rows(Products products) { return products.over_features || k_in<M> == 1; }
+    static constexpr bool needs_steps(Products products) { return products.over_keys && k_in<M> > 1; }
+
     static M* take(MemoryCutter<SumOf<M>>& cutter, Index size) {
         static_assert(sizeof(M) == sizeof(SumOf<M>));
         return reinterpret_cast<M*>(cutter.take(size));
     }
 
+    Index step_stride_;
     M* rows_;  // [keys][steps along features]
-    M* steps_; // [steps along keys][features]
+    M* steps_; // [steps along keys][features]; for tiles the other way round
     Products products_;
 };
 

@@ -24,14 +24,6 @@ inline constexpr bool multiplies_pairs =
     false;
 #endif
 
-/// Whether gemm multiplies tiles of such pairs, by AMX.
-inline constexpr bool multiplies_tiles =
-#if defined(REIGEN_AMX)
-    true;
-#else
-    false;
-#endif
-
 /// What products of S multiply.
 template <class S>
 using Multiplicand = std::conditional_t<std::is_same_v<S, bfloat16> && multiplies_pairs, BFloat16Pair, Accumulator<S>>;
@@ -42,8 +34,7 @@ inline constexpr Index k_in = std::is_same_v<M, BFloat16Pair> ? 2 : 1;
 
 /// How a factor that is packed once holds them: bfloat16 is not widened before it is multiplied.
 template <class S>
-using StoredMultiplicand =
-    std::conditional_t<std::is_same_v<S, bfloat16> && (multiplies_pairs || multiplies_tiles), BFloat16Pair, S>;
+using StoredMultiplicand = std::conditional_t<std::is_same_v<S, bfloat16> && multiplies_pairs, BFloat16Pair, S>;
 
 /// The type in which their products are summed.
 template <class M>
@@ -53,6 +44,21 @@ using SumOf = Accumulator<std::conditional_t<std::is_same_v<M, BFloat16Pair>, bf
 template <class M>
 constexpr Index steps_in(Index k) {
     return (k + k_in<M> - 1) / k_in<M>;
+}
+
+/// Whether M is multiplied by AMX, in tiles of 16 steps.
+template <class M>
+inline constexpr bool in_tiles =
+#if defined(REIGEN_AMX)
+    std::is_same_v<M, BFloat16Pair>;
+#else
+    false;
+#endif
+
+/// Steps filled up to whole tiles, where it is tiles that are multiplied.
+template <class M>
+constexpr Index whole_steps(Index steps) {
+    return in_tiles<M> ? (steps + 15) / 16 * 16 : steps;
 }
 
 /// Step `step` of column j of a right factor [k, n]; of a left one, transposed, of row j.

@@ -91,7 +91,7 @@ void pack_steps(const From* from, M* to, Index k) {
     }
 }
 
-#if defined(REIGEN_BFLOAT16_PAIRS) || defined(REIGEN_AMX)
+#if defined(REIGEN_BFLOAT16_PAIRS)
 
 using PairPacket [[gnu::vector_size(4 * lanes<float>)]] = std::uint32_t;
 
@@ -164,6 +164,20 @@ template <>
 REIGEN_INLINE void store_along_k<BFloat16Pair>(BFloat16Pair* to, const Packet<float>& numbers) {
     const auto rounded = _mm512_cvtneps_pbh(numbers);
     std::memcpy(static_cast<void*>(to), &rounded, sizeof rounded);
+}
+
+/// The first, or second, ones of pairs as numbers.
+REIGEN_INLINE Packet<float> first_of_pairs(const PairPacket& pairs) {
+    const PairPacket bits = pairs << 16;
+    Packet<float> numbers;
+    std::memcpy(&numbers, &bits, sizeof bits);
+    return numbers;
+}
+REIGEN_INLINE Packet<float> second_of_pairs(const PairPacket& pairs) {
+    const PairPacket bits = pairs & 0xffff0000u;
+    Packet<float> numbers;
+    std::memcpy(&numbers, &bits, sizeof bits);
+    return numbers;
 }
 
 /// sum + first first + second second, lane by lane.

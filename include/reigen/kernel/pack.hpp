@@ -6,9 +6,24 @@
 #include <reigen/kernel/transpose_packets.hpp>
 
 #include <algorithm>
+#include <cstring>
 
 namespace reigen::inline REIGEN_INSTRUCTION_SET {
 namespace detail {
+
+#if defined(REIGEN_AMX)
+/// to[i * row + step] = pair `step` of column i: 16 steps of 16 columns of a factor whose rows are contiguous.
+inline void transpose_to_tile(Strided<const bfloat16> from, BFloat16Pair* to, Index row) {
+    constexpr int L = lanes<float>;
+    Packet<float> pairs[L];
+    unrolled<L>([&](auto step) REIGEN_INLINE_LAMBDA {
+        const PairPacket bits = load_step<BFloat16Pair>(from, step, 0);
+        std::memcpy(&pairs[step], &bits, sizeof bits);
+    });
+    transpose_packets<float>(pairs);
+    unrolled<L>([&](auto i) REIGEN_INLINE_LAMBDA { store_bits<BFloat16Pair>(to + i * row, pairs[i]); });
+}
+#endif
 
 /// Whole panels, from rows that are contiguous in memory: copied a few rows at a time for all panels, so that reading
 /// follows the rows. Panel by panel it would touch another page with every line, and products of 1024^3 to 2048^3 and
