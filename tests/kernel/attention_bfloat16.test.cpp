@@ -307,6 +307,26 @@ TEST(attention_bfloat16, a_row_that_does_not_see_spreads_no_NaN) {
     }
 }
 
+TEST(attention_bfloat16, a_key_of_infinite_distance_weighs_nothing) {
+    for (const Index tokens : {5, 48, 61}) { // rows that fill no panel, or one
+        ReferenceProblem p = problem({1, tokens, 40, 2, 1, 16, 16}, Mask::everything());
+        Heads<bfloat16> q(p.q), k(p.k), v(p.v);
+        for (Index t = 0; t < tokens; ++t)
+            for (Index h = 0; h < 2; ++h)
+                q.view().at(0, t, h)[0] = bfloat16(1.0F);
+        k.view().at(0, 7, 0)[0] = bfloat16(-std::numeric_limits<float>::infinity());
+        ReferenceTensor incoming(1, tokens, 2, 16);
+        fill(incoming, 4);
+        const std::vector<Block<bfloat16>> blocks = {{k, v, Runs::range(0, 40)}};
+        const Result<bfloat16> forward = attend(p, q, blocks);
+        const Backward<bfloat16> gradients = differentiate(p, q, blocks, forward, Heads<bfloat16>(incoming));
+        for (Index c = 0; c < 16; ++c) {
+            EXPECT_EQ(gradients.dv[0](0, 7, 0, c), 0.0F) << tokens;
+            EXPECT_EQ(gradients.dk[0](0, 7, 0, c), 0.0F) << tokens;
+        }
+    }
+}
+
 TEST(attention_bfloat16, allocates_nothing_while_it_absorbs) {
     const ReferenceProblem p = problem({1, 69, 185, 4, 2, 12, 20}, Mask::causal());
     const Heads<bfloat16> q(p.q), k(p.k), v(p.v);

@@ -241,6 +241,11 @@ class AttentionGradient {
         detail::differentiate_tile<M>(detail::steps_in<M>(value_dim()), tile.v.over_features, keys,
                                       scratch.dout.columns, T(std::numbers::ln2), panel.shift, seen, scratch.weights,
                                       scratch.p_factor, scratch.ds_factor);
+        if constexpr (detail::k_in<M> > 1)
+            if (rows < panel_rows) {
+                detail::clear_missing_rows(keys, rows, scratch.p_factor.over_rows);
+                detail::clear_missing_rows(keys, rows, scratch.ds_factor.over_rows);
+            }
         const bool keys_finite = seen == nullptr || detail::all_finite(keys, head_dim(), tile.k);
         detail::add_rows<M>(keys, rows, scratch.p_factor.over_rows, seen_unless(scratch.dout.finite), scratch.dout.rows,
                             scratch.dv, value_width());

@@ -142,6 +142,17 @@ void differentiate_tile(Index depth, LeftPanel<M> v, Index keys, const M* dout, 
     clear_rest_of_tile<M>(keys, ds_factor.over_keys);
 }
 
+/// Zeros in the place of rows that the panel does not have: what they would weigh is 0 or, under an infinite key, NaN.
+template <class M>
+void clear_missing_rows(Index keys, Index rows, M* over_rows) {
+    static_assert(k_in<M> == 2);
+    for (Index key = 0; key < keys; ++key, over_rows += weight_steps<M>) {
+        if (rows % 2 != 0)
+            over_rows[rows / 2].second = bfloat16(0);
+        std::fill(over_rows + steps_in<M>(rows), over_rows + weight_steps<M>, M{});
+    }
+}
+
 /// dQ^T += K^T dS; `seen` is null where no key can spread a NaN.
 template <class M, class T = SumOf<M>>
 void gather_keys(Index depth, LeftPanel<M> k, Index keys, const M* dscores, const T* seen, T* dqueries) {
