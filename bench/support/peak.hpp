@@ -2,7 +2,7 @@
 
 #include "support/stopwatch.hpp"
 
-#include <reigen/kernel/amx.hpp>
+#include <reigen/kernel/amx/tiles.hpp>
 #include <reigen/kernel/packet.hpp>
 
 #if defined(REIGEN_BFLOAT16_PAIRS)

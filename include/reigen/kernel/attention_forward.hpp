@@ -18,7 +18,7 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 /// What queries know after having seen some of the keys: for each query row the largest score, the sum of weights and
 /// the weighted sum of values, in the accumulator type; S is that of queries, keys, values and output. Starts as the
 /// identity and absorbs keys and values a block at a time: one block is dense attention, P blocks are a ring. Query
-/// head h sees key head h / (query heads / key heads). Where bfloat16 is multiplied in pairs, weights
+/// head h sees key head h / (query heads / key heads). Where bfloat16 is multiplied in pairs or tiles, weights
 /// are rounded to bfloat16 before they multiply values, and subnormal numbers count as 0.
 ///
 /// Cost        absorb: 2 (d + dv) flops for each query and key of a tile that is not empty, and a copy of each key and

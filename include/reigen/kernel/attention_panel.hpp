@@ -2,7 +2,7 @@
 
 #include <reigen/core/error.hpp>
 #include <reigen/core/strided.hpp>
-#include <reigen/kernel/amx_strips.hpp>
+#include <reigen/kernel/amx/strips.hpp>
 #include <reigen/kernel/bfloat16.hpp>
 #include <reigen/kernel/heads_view.hpp>
 #include <reigen/kernel/microkernel.hpp>

@@ -106,13 +106,14 @@ void gemm_many_rows(Accumulator<A> alpha, const Strided<A>& a, const PackedWeigh
 /// C = alpha A B + beta C on one rank, with any strides: transposes and both storage orders are views.
 ///
 /// Sums are taken in Accumulator<A>; bfloat16 factors may have a bfloat16 or a float C, which is rounded once, after
-/// the last k. C must not overlap A or B. Where beta is 0, C is not read; where alpha is 0 or k is 0, A and B are not.
+/// the last k; where they are multiplied in pairs or tiles, subnormal numbers count as 0. C must not overlap A or B. Where beta is 0, C is not read; where alpha is 0 or k is 0, A and B are not.
 ///
 /// Shapes      a [m, k], b [k, n], c [m, n]; any of them may be 0
 /// Cost        2 m n k flops, over OpenMP's threads in a file compiled for it; at most 3.3 MB of scratch memory a thread,
-///             kept by it (6.3 MB where C is bfloat16; up to 16 rows, those of the factors and of C)
+///             kept by it (7.4 MB where C is bfloat16; up to 16 rows, those of the factors and of C)
 /// Collective  no; lets messages in flight move about every 80 us
-/// Throws      ShapeError; ArgumentError for a matrix without memory, or a C that begins where a factor does
+/// Throws      ShapeError; ArgumentError for a matrix without memory, or a C that begins where a factor does; Error where
+///             the system does not grant the AMX that the file is compiled for
 /// Order       fixed by gemm_k_block alone: row and column slices of a product are bitwise the slices of the whole, and
 ///             the number of threads changes no bit
 template <class A, class B, class C>

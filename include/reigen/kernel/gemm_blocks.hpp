@@ -1,7 +1,8 @@
 #pragma once
 
+#include <reigen/kernel/amx/gemm.hpp>
 #include <reigen/kernel/bfloat16.hpp>
-#include <reigen/kernel/gemm_amx.hpp>
+
 #include <reigen/kernel/gemm_few_rows.hpp>
 #include <reigen/kernel/gemm_k_block.hpp>
 #include <reigen/kernel/gemm_streamed.hpp>

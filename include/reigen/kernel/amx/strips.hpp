@@ -1,6 +1,6 @@
 #pragma once
 
-#include <reigen/kernel/amx.hpp>
+#include <reigen/kernel/amx/tiles.hpp>
 
 #if defined(REIGEN_AMX)
 

@@ -2,10 +2,17 @@
 
 #include <reigen/core/error.hpp>
 #include <reigen/kernel/microkernel.hpp>
-#include <reigen/kernel/multiplicand.hpp>
-#include <reigen/kernel/packet.hpp>
 
-namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
+#if defined(REIGEN_AMX)
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+#endif
+
+namespace reigen::inline REIGEN_INSTRUCTION_SET {
+namespace detail {
 
 /// What a thread holds while it multiplies M: nothing, unless M goes through tiles.
 template <class M>
@@ -13,18 +20,7 @@ struct ProductRegisters {
     ProductRegisters() {} // so that nobody calls it unused
 };
 
-} // namespace reigen::inline REIGEN_INSTRUCTION_SET::detail
-
 #if defined(REIGEN_AMX)
-
-#include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <cstdint>
-
-namespace reigen::inline REIGEN_INSTRUCTION_SET {
-namespace detail {
 
 // AMX multiplies tiles: registers of 16 rows of 64 bytes.
 //
@@ -132,7 +128,7 @@ REIGEN_INLINE void store_amx_sums(float* sums, Index row) {
         _tile_stored(3, sums + amx_rows * row + lanes<float>, row_bytes);
 }
 
+#endif
+
 } // namespace detail
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET
-
-#endif
