@@ -30,7 +30,7 @@ struct AttentionOutputs {
 
 /// Gradients of attention, one block of keys and values at a time, in a single pass over the scores: the gradients of a
 /// block go where its caller wants them, those of the queries stay here until `finish`. Those of keys and values are in
-/// the accumulator type, since they are sums over blocks of queries too. Where bfloat16 is multiplied in pairs,
+/// the accumulator type, since they are sums over blocks of queries too. Where bfloat16 is multiplied in pairs or tiles,
 /// weights and gradients of scores are rounded to bfloat16 before they multiply, and subnormal numbers count as 0.
 ///
 /// Cost        absorb: 4 d + 2 d + 4 dv flops for each query and key of a tile that is not empty (d head_dim, dv that

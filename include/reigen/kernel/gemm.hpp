@@ -106,7 +106,8 @@ void gemm_many_rows(Accumulator<A> alpha, const Strided<A>& a, const PackedWeigh
 /// C = alpha A B + beta C on one rank, with any strides: transposes and both storage orders are views.
 ///
 /// Sums are taken in Accumulator<A>; bfloat16 factors may have a bfloat16 or a float C, which is rounded once, after
-/// the last k; where they are multiplied in pairs or tiles, subnormal numbers count as 0. C must not overlap A or B. Where beta is 0, C is not read; where alpha is 0 or k is 0, A and B are not.
+/// the last k; where they are multiplied in pairs or tiles, subnormal numbers count as 0. C must not overlap A or B.
+/// Where beta is 0, C is not read; where alpha is 0 or k is 0, A and B are not.
 ///
 /// Shapes      a [m, k], b [k, n], c [m, n]; any of them may be 0
 /// Cost        2 m n k flops, over OpenMP's threads in a file compiled for it; at most 3.3 MB of scratch memory a thread,
