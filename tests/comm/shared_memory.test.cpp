@@ -164,6 +164,48 @@ TEST(shared_memory, all_to_all_goes_on_as_long_as_any_rank_needs) {
         });
 }
 
+TEST(shared_memory, long_memory_goes_round_the_slots_in_smaller_chunks) {
+    with_slots({3, 65536}, [](const Communicator& through, const Communicator& world) {
+        const auto parts = parts_of(world.size(), 40001);
+        const auto mine = std::size_t(parts[std::size_t(world.rank())]);
+        const auto all = wild_values<float>(world.rank(), total(parts));
+        auto sums = all, want = all;
+        through.all_reduce(sums);
+        world.all_reduce(want);
+        EXPECT_TRUE(same_bits(sums, want));
+        std::vector<float> part(mine), want_part(mine);
+        through.reduce_scatter(all, part, Reduction::sum, parts);
+        world.reduce_scatter(all, want_part, Reduction::sum, parts);
+        EXPECT_TRUE(same_bits(part, want_part));
+        through.all_gather(part, sums, parts);
+        EXPECT_TRUE(same_bits(sums, want));
+        through.broadcast(sums, world.size() - 1);
+        EXPECT_TRUE(same_bits(sums, want));
+        const auto gives = [](int from, int to) { return from == 0 ? Index(40001 + to) : Index(to); };
+        std::vector<Index> out_parts, in_parts;
+        for (int peer = 0; peer < world.size(); ++peer) {
+            out_parts.push_back(gives(world.rank(), peer));
+            in_parts.push_back(gives(peer, world.rank()));
+        }
+        const auto out = wild_values<float>(world.rank(), total(out_parts));
+        std::vector<float> in(std::size_t(total(in_parts))), want_in(in.size());
+        through.all_to_all(out, out_parts, in, in_parts);
+        world.all_to_all(out, out_parts, want_in, in_parts);
+        EXPECT_TRUE(same_bits(in, want_in));
+    });
+}
+
+TEST(shared_memory, two_ranks_write_next_where_they_have_read_last) {
+    constexpr SlotShape shape{3, 320};
+    const Memory pair(2, shape);
+    const Memory three(3, shape);
+    for (std::uint64_t step = 0; step < 9; ++step) {
+        EXPECT_EQ(pair.slots(0).own_payload(step + 3), pair.slots(0).payload(1, step));
+        EXPECT_EQ(pair.slots(0).own_payload(step), pair.slots(1).payload(0, step));
+        EXPECT_EQ(three.slots(0).own_payload(step + 3), three.slots(0).own_payload(step));
+    }
+}
+
 TEST(shared_memory, what_is_started_ends_in_the_order_of_its_start_whatever_is_waited_for_first) {
     with_slots({2, 320}, [](const Communicator& through, const Communicator& world) {
         std::vector<reigen::Pending<float>> pending;

@@ -370,7 +370,7 @@ class Communicator final {
     void run(Operation operation) const {
         operation.blocks = true;
         const bool collective = prepare(operation);
-        detail::wait(*detail::start(std::make_shared<detail::Task>(), state_, collective, operation));
+        detail::run(state_, collective, operation);
     }
 
     template <class T>

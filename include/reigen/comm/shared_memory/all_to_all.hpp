@@ -2,6 +2,7 @@
 
 #include <reigen/comm/shared_memory/chunks.hpp>
 #include <reigen/comm/shared_memory/collective.hpp>
+#include <reigen/comm/shared_memory/direct_limits.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -24,7 +25,7 @@ class AllToAll final : public SlotPlan {
             longest = std::max(longest, gives);
         }
         const Index later = longest - chunk(longest, given_, 0).count;
-        steps_ = 1 + (later + room() - 1) / room();
+        steps_ = 1 + (later + room(given_) - 1) / room(given_);
     }
 
     Index steps() const { return direct_ ? 2 : steps_; }
@@ -36,7 +37,8 @@ class AllToAll final : public SlotPlan {
             for_each_peer([&](int peer) {
                 const Peer& theirs = peers_[std::size_t(peer)];
                 if (const auto [first, count] = chunk(theirs.gives, given_, step); count > 0)
-                    std::memcpy(payload + place(peer, step), out_at(theirs.gives_from + first), bytes(count));
+                    std::memcpy(payload + place(rank(), peer, given_, step), out_at(theirs.gives_from + first),
+                                bytes(count));
             });
     }
 
@@ -69,7 +71,8 @@ class AllToAll final : public SlotPlan {
             for_each_peer([&](int peer) {
                 const Peer& theirs = peers_[std::size_t(peer)];
                 if (const auto [first, count] = chunk(theirs.takes, theirs.given, step); count > 0)
-                    std::memcpy(in_at(theirs.takes_to + first), payload(peer) + place(rank(), step), bytes(count));
+                    std::memcpy(in_at(theirs.takes_to + first), payload(peer) + place(peer, rank(), theirs.given, step),
+                                bytes(count));
             });
     }
 
@@ -77,8 +80,8 @@ class AllToAll final : public SlotPlan {
     static bool fits(int ranks, Index payload) { return payload >= bytes_told(ranks); }
 
   private:
-    static constexpr Index least_bytes = Index(32) << 10; // that one rank gives, as for other direct collectives
-    static constexpr Index copied_bytes = Index(1) << 20;
+    /// For the bytes that one rank gives to all together.
+    static constexpr DirectLimits limits = {Index(32) << 10, Index(2) << 20};
 
     /// What this rank and another have for each other, in elements.
     struct Peer {
@@ -106,8 +109,7 @@ class AllToAll final : public SlotPlan {
     /// Alike on all ranks, which all have been told the same.
     bool reads_directly() const {
         const bool in_heaps = std::ranges::all_of(peers_, [](const Peer& peer) { return peer.memory.in_place(); });
-        const Index most = most_given_ * width();
-        return most >= least_bytes && (in_heaps || (peer_memory().copies() && most >= copied_bytes));
+        return limits.read(peer_memory(), in_heaps, most_given_ * width());
     }
 
     void read(int peer, const Peer& theirs) {
@@ -116,22 +118,24 @@ class AllToAll final : public SlotPlan {
                                theirs.takes * width());
     }
 
-    /// Elements for each rank in a slot of the first step, if the rank shows any then, and of a later one.
-    Index first_room() const { return (payload_bytes() - bytes_told(size())) / size() / width(); }
-    Index room() const { return payload_bytes() / size() / width(); }
+    /// Elements for each rank in a slot of the first step, if the rank shows any then, and of a later one, of a rank that
+    /// gives `given` to all together.
+    Index first_room() const { return (payload_bytes() - bytes_told(size())) / (size() - 1) / width(); }
+    Index room(Index given) const { return chunk_bytes(given * width()) / (size() - 1) / width(); }
 
     /// What a step moves of a part of `all` elements, from a rank that gives `given` to all together.
     Chunk chunk(Index all, Index given, Index step) const {
-        const Index at_once = given * width() < least_bytes ? std::min(all, first_room()) : 0;
+        const Index at_once = given * width() < limits.in_place ? std::min(all, first_room()) : 0;
         if (step == 0)
             return {0, at_once};
-        const Index first = std::min(all, at_once + (step - 1) * room());
-        return {first, std::min(room(), all - first)};
+        const Index first = std::min(all, at_once + (step - 1) * room(given));
+        return {first, std::min(room(given), all - first)};
     }
 
-    /// Where in a slot lies what is for rank `to`.
-    Index place(int to, Index step) const {
-        return step == 0 ? bytes_told(size()) + to * first_room() * width() : to * room() * width();
+    /// Where in the slot of rank `from`, which gives `given` to all together, lies what is for rank `to`.
+    Index place(int from, int to, Index given, Index step) const {
+        const Index before = to < from ? to : to - 1;
+        return step == 0 ? bytes_told(size()) + before * first_room() * width() : before * room(given) * width();
     }
 
     const std::byte* out_at(Index element) const { return operation().in + element * width(); }

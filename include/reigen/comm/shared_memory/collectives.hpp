@@ -69,7 +69,7 @@ class SlotCollectives {
 
     template <class Direct, class Slots>
     std::unique_ptr<Started> start_long_or(const Operation& operation) {
-        if (whole_bytes(operation) >= Direct::least_bytes && use_.peer_memory.any())
+        if (Direct::limits.may_read(use_.peer_memory, whole_bytes(operation)))
             return start_plan<DirectOr<Direct, Slots>>(operation);
         return start_plan<Slots>(operation);
     }

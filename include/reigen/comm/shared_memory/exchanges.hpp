@@ -17,21 +17,19 @@ class SlotAllGather final : public SlotPlan {
         : SlotPlan(use, operation),
           parts_(parts_of(operation, operation.out_size, size())),
           starts_(starts_of(parts_)),
-          chunks_(std::ranges::max(parts_), width(), payload_bytes()) {}
+          chunks_(std::ranges::max(parts_), width(), chunk_bytes(std::ranges::max(parts_) * width())) {}
 
     Index steps() const { return chunks_.steps(); }
 
     void fill(Index step, std::byte* payload) {
         const auto [first, count] = chunks_.of(operation().in_size, step);
-        const std::byte* const mine = operation().in + first * width();
-        if (count == 0)
-            return;
-        std::memcpy(payload, mine, std::size_t(count * width()));
-        if (std::byte* const place = out(rank(), first); place != mine)
-            std::memcpy(place, mine, std::size_t(count * width()));
+        if (count > 0)
+            std::memcpy(payload, operation().in + first * width(), std::size_t(count * width()));
     }
 
     void take(Index step) {
+        if (step == 0 && operation().in_size > 0 && out(rank(), 0) != operation().in)
+            std::memcpy(out(rank(), 0), operation().in, std::size_t(operation().in_size * width()));
         for (int peer = 0; peer < size(); ++peer)
             if (const auto [first, count] = chunks_.of(parts_[std::size_t(peer)], step); peer != rank() && count > 0)
                 std::memcpy(out(peer, first), payload(peer), std::size_t(count * width()));
@@ -51,7 +49,7 @@ class SlotAllGather final : public SlotPlan {
 class SlotBroadcast final : public SlotPlan {
   public:
     SlotBroadcast(SlotUse& use, const Operation& operation)
-        : SlotPlan(use, operation), chunks_(operation.out_size, width(), payload_bytes()) {}
+        : SlotPlan(use, operation), chunks_(operation.out_size, width(), std::min(payload_bytes(), most)) {}
 
     Index steps() const { return chunks_.steps(); }
     bool takes_from(int peer) const { return peer == operation().peer && peer != rank(); }
@@ -69,6 +67,9 @@ class SlotBroadcast final : public SlotPlan {
     }
 
   private:
+    /// Bytes of a chunk: others read one while the root writes the next, 64 KiB in 8 us instead of 10.
+    static constexpr Index most = Index(32) << 10;
+
     Chunks chunks_;
 };
 

@@ -14,7 +14,7 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET::detail {
 class OneShotAllReduce final : public SlotPlan {
   public:
     OneShotAllReduce(SlotUse& use, const Operation& operation)
-        : SlotPlan(use, operation), chunks_(operation.out_size, width(), payload_bytes()) {}
+        : SlotPlan(use, operation), chunks_(operation.out_size, width(), chunk_bytes(operation.out_size * width())) {}
 
     Index steps() const { return chunks_.steps(); }
 
@@ -46,7 +46,8 @@ class TwoShotAllReduce final : public SlotPlan {
   public:
     TwoShotAllReduce(SlotUse& use, const Operation& operation)
         : SlotPlan(use, operation),
-          chunks_(operation.out_size, width(), payload_bytes() * size() / (size() + 1) / 64 * 64 - 64) {}
+          chunks_(operation.out_size, width(),
+                  chunk_bytes(operation.out_size * width()) * size() / (size() + 1) / 64 * 64 - 64) {}
 
     /// Whether it moves less than what its additional step costs, about half a microsecond: two ranks read as much
     /// either way, more ranks less, 2 (P - 1)/P of the vector instead of P - 1.
@@ -110,7 +111,8 @@ class SlotReduceScatter final : public SlotPlan {
         : SlotPlan(use, operation),
           parts_(parts_of(operation, operation.in_size, size())),
           starts_(starts_of(parts_)),
-          chunks_(std::ranges::max(parts_), width(), payload_bytes() / (size() - 1) / 64 * 64) {}
+          chunks_(std::ranges::max(parts_), width(),
+                  chunk_bytes(std::ranges::max(parts_) * width() * (size() - 1)) / (size() - 1) / 64 * 64) {}
 
     Index steps() const { return chunks_.steps(); }
 
