@@ -3,8 +3,8 @@
 #include <reigen/comm/backend/backend.hpp>
 #include <reigen/comm/backend/self.hpp>
 #include <reigen/comm/communicator/field.hpp>
+#include <reigen/comm/communicator/operations.hpp>
 #include <reigen/comm/communicator/pending.hpp>
-#include <reigen/comm/communicator/ranges.hpp>
 #include <reigen/comm/communicator/registry.hpp>
 #include <reigen/comm/deadline.hpp>
 #include <reigen/core/buffer.hpp>
@@ -45,7 +45,7 @@ namespace reigen::inline REIGEN_INSTRUCTION_SET {
 class Communicator final {
   public:
     /// Largest tag of a message.
-    static constexpr int max_tag = (1 << 14) - 1;
+    static constexpr int max_tag = detail::max_tag;
 
     /// This rank alone.
     Communicator() : Communicator(std::make_shared<SelfBackend>()) {}
@@ -61,13 +61,13 @@ class Communicator final {
     /// Sends to another rank; returns when the range may be changed again, which may be only when it is received.
     template <ElementRange In>
     void send(const In& in, int to, int tag = 0) const {
-        run(message(Call::send, in, to, tag));
+        run(operations().send(detail::source(in), to, tag));
     }
 
     /// Receives exactly `out` from another rank. Messages of one rank with equal tags come in the order they were sent.
     template <WritableElementRange Out>
     void receive(Out&& out, int from, int tag = 0) const {
-        run(message(Call::receive, out, from, tag));
+        run(operations().receive(detail::target(out), from, tag));
     }
 
     /// Reduces each element over the ranks, in place, to the same bits everywhere. Collective.
@@ -75,7 +75,7 @@ class Communicator final {
     /// Cost  n + (P - 2) n_r elements sent, n_r = n/P the rank's slice: 2 n (P - 1)/P in at most 2 (P - 1) messages
     template <WritableElementRange InOut>
     void all_reduce(InOut&& in_place, Reduction reduction = Reduction::sum) const {
-        run(all_reduce_operation(in_place, reduction));
+        run(detail::Operations::all_reduce(detail::target(in_place), reduction));
     }
 
     /// Gives every rank the ranks' parts, one after the other. `parts`: elements of each rank; none = equal.
@@ -84,7 +84,8 @@ class Communicator final {
     /// Cost  (P - 1) n_r elements sent in P - 1 messages
     template <ElementRange Mine, WritableElementRange All>
     void all_gather(const Mine& mine, All&& all, std::span<const Index> parts = {}) const {
-        run(all_gather_operation(mine, all, parts));
+        same_elements<Mine, All>();
+        run(operations().all_gather(detail::source(mine), detail::target(all), parts));
     }
 
     /// Reduces over the ranks, of which rank r keeps part r. `parts`: elements of each rank; none = equal. Collective.
@@ -93,7 +94,8 @@ class Communicator final {
     template <ElementRange All, WritableElementRange Mine>
     void reduce_scatter(const All& all, Mine&& mine, Reduction reduction = Reduction::sum,
                         std::span<const Index> parts = {}) const {
-        run(reduce_scatter_operation(all, mine, reduction, parts));
+        same_elements<All, Mine>();
+        run(operations().reduce_scatter(detail::source(all), detail::target(mine), reduction, parts));
     }
 
     /// Gives every rank what `root` has. Collective.
@@ -101,7 +103,7 @@ class Communicator final {
     /// Cost  n elements to each of at most ceil(log2 P) ranks
     template <WritableElementRange InOut>
     void broadcast(InOut&& in_place, int root) const {
-        run(broadcast_operation(in_place, root));
+        run(operations().broadcast(detail::target(in_place), root));
     }
 
     /// Part j of `out` goes to rank j, part i of `in` comes from rank i. Collective.
@@ -109,7 +111,8 @@ class Communicator final {
     /// Cost  n - n_r elements sent in P - 1 messages
     template <ElementRange Out, WritableElementRange In>
     void all_to_all(const Out& out, std::span<const Index> out_parts, In&& in, std::span<const Index> in_parts) const {
-        run(all_to_all_operation(out, out_parts, in, in_parts));
+        same_elements<Out, In>();
+        run(operations().all_to_all(detail::source(out), out_parts, detail::target(in), in_parts));
     }
 
     /// Returns when every rank has come. Collective.
@@ -168,45 +171,47 @@ class Communicator final {
 
     template <Element T>
     Pending<T> start_send(Buffer<T> in, int to, int tag = 0) const {
-        const Operation operation = message(Call::send, in, to, tag);
+        const Operation operation = operations().send(detail::source(in), to, tag);
         return start<T>(operation, std::move(in), {});
     }
 
     template <Element T>
     Pending<T> start_receive(Buffer<T> out, int from, int tag = 0) const {
-        const Operation operation = message(Call::receive, out, from, tag);
+        const Operation operation = operations().receive(detail::target(out), from, tag);
         return start<T>(operation, std::move(out), {});
     }
 
     template <Element T>
     Pending<T> start_all_reduce(Buffer<T> in_place, Reduction reduction = Reduction::sum) const {
-        const Operation operation = all_reduce_operation(in_place, reduction);
+        const Operation operation = detail::Operations::all_reduce(detail::target(in_place), reduction);
         return start<T>(operation, std::move(in_place), {});
     }
 
     template <Element T>
     Pending<T> start_all_gather(Buffer<T> mine, Buffer<T> all, std::span<const Index> parts = {}) const {
-        const Operation operation = all_gather_operation(mine, all, parts);
+        const Operation operation = operations().all_gather(detail::source(mine), detail::target(all), parts);
         return start<T>(operation, std::move(all), std::move(mine));
     }
 
     template <Element T>
     Pending<T> start_reduce_scatter(Buffer<T> all, Buffer<T> mine, Reduction reduction = Reduction::sum,
                                     std::span<const Index> parts = {}) const {
-        const Operation operation = reduce_scatter_operation(all, mine, reduction, parts);
+        const Operation operation =
+            operations().reduce_scatter(detail::source(all), detail::target(mine), reduction, parts);
         return start<T>(operation, std::move(mine), std::move(all));
     }
 
     template <Element T>
     Pending<T> start_broadcast(Buffer<T> in_place, int root) const {
-        const Operation operation = broadcast_operation(in_place, root);
+        const Operation operation = operations().broadcast(detail::target(in_place), root);
         return start<T>(operation, std::move(in_place), {});
     }
 
     template <Element T>
     Pending<T> start_all_to_all(Buffer<T> out, std::span<const Index> out_parts, Buffer<T> in,
                                 std::span<const Index> in_parts) const {
-        const Operation operation = all_to_all_operation(out, out_parts, in, in_parts);
+        const Operation operation =
+            operations().all_to_all(detail::source(out), out_parts, detail::target(in), in_parts);
         return start<T>(operation, std::move(in), std::move(out));
     }
 
@@ -228,138 +233,19 @@ class Communicator final {
     bool operator==(const Communicator& other) const { return state_ == other.state_; }
 
   private:
-    template <class In>
-    static Operation reading(Call call, const In& in) {
-        Operation operation;
-        operation.call = call;
-        operation.type = data_type<std::remove_cv_t<std::ranges::range_value_t<In>>>();
-        operation.in = reinterpret_cast<const std::byte*>(std::ranges::data(in));
-        operation.in_size = Index(std::ranges::size(in));
-        return operation;
-    }
-
-    template <class Out>
-    static void write(Operation& operation, Out& out) {
-        operation.out = reinterpret_cast<std::byte*>(std::ranges::data(out));
-        operation.out_size = Index(std::ranges::size(out));
-    }
-
-    template <class Out>
-    static Operation writing(Call call, Out& out) {
-        Operation operation;
-        operation.call = call;
-        operation.type = data_type<std::remove_cv_t<std::ranges::range_value_t<Out>>>();
-        write(operation, out);
-        return operation;
-    }
-
     template <class In, class Out>
-    static Operation between(Call call, const In& in, Out& out) {
+    static void same_elements() {
         static_assert(std::is_same_v<std::ranges::range_value_t<In>, std::ranges::range_value_t<Out>>,
                       "reigen: both ranges of a collective hold elements of one type");
-        Operation operation = reading(call, in);
-        write(operation, out);
-        return operation;
     }
 
-    template <class Range>
-    Operation message(Call call, Range& range, int peer, int tag) const {
-        Operation operation = call == Call::send ? reading(call, range) : Operation{};
-        if constexpr (WritableElementRange<Range>)
-            if (call == Call::receive)
-                operation = writing(call, range);
-        operation.peer = peer;
-        operation.tag = tag;
-        require(peer >= 0 && peer < size(), to_string(call), ": rank ", peer, " of ", size());
-        require(peer != rank(), to_string(call), ": rank ", peer, " to itself; copy instead");
-        require(tag >= 0 && tag <= max_tag, to_string(call), ": tag ", tag, "; want 0 to ", max_tag);
-        return operation;
-    }
-
-    template <class InOut>
-    static Operation all_reduce_operation(InOut& in_place, Reduction reduction) {
-        Operation operation = between(Call::all_reduce, in_place, in_place);
-        operation.reduction = reduction;
-        return operation;
-    }
-
-    template <class Mine, class All>
-    Operation all_gather_operation(const Mine& mine, All& all, std::span<const Index> parts) const {
-        Operation operation = between(Call::all_gather, mine, all);
-        operation.parts = parts;
-        check_parts(operation, parts, operation.in_size, operation.out_size);
-        detail::require_apart_or_in_place(operation, rank());
-        return operation;
-    }
-
-    template <class All, class Mine>
-    Operation reduce_scatter_operation(const All& all, Mine& mine, Reduction reduction,
-                                       std::span<const Index> parts) const {
-        Operation operation = between(Call::reduce_scatter, all, mine);
-        operation.reduction = reduction;
-        operation.parts = parts;
-        check_parts(operation, parts, operation.out_size, operation.in_size);
-        detail::require_apart_or_in_place(operation, rank());
-        return operation;
-    }
-
-    template <class InOut>
-    Operation broadcast_operation(InOut& in_place, int root) const {
-        Operation operation = between(Call::broadcast, in_place, in_place);
-        operation.peer = root;
-        require(root >= 0 && root < size(), "broadcast: root ", root, " of ", size());
-        return operation;
-    }
-
-    template <class Out, class In>
-    Operation all_to_all_operation(const Out& out, std::span<const Index> out_parts, In& in,
-                                   std::span<const Index> in_parts) const {
-        Operation operation = between(Call::all_to_all, out, in);
-        operation.parts = out_parts;
-        operation.in_parts = in_parts;
-        check_parts("all_to_all: out", out_parts, operation.in_size);
-        check_parts("all_to_all: in", in_parts, operation.out_size);
-        const auto self = std::size_t(rank());
-        require<ShapeError>(out_parts[self] == in_parts[self], "all_to_all: rank ", rank(), " gives itself ",
-                            out_parts[self], " elements and takes ", in_parts[self]);
-        require(!detail::ranges_overlap(operation), "all_to_all: the ranges overlap");
-        return operation;
-    }
-
-    /// The parts that were given, or equal ones, against what this rank has of the whole.
-    void check_parts(const Operation& operation, std::span<const Index> parts, Index mine, Index all) const {
-        const char* const name = to_string(operation.call);
-        if (parts.empty()) {
-            require<ShapeError>(all == mine * size(), name, ": ", mine, " elements on each of ", size(),
-                                " ranks are not the whole of ", all);
-            return;
-        }
-        check_parts(name, parts, all);
-        require<ShapeError>(parts[std::size_t(rank())] == mine, name, ": part ", rank(), " has ",
-                            parts[std::size_t(rank())], " elements, the range of this rank ", mine);
-    }
-
-    void check_parts(const char* name, std::span<const Index> parts, Index all) const {
-        require<ShapeError>(Index(parts.size()) == size(), name, ": ", parts.size(), " parts for ", size(), " ranks");
-        require<ShapeError>(std::ranges::none_of(parts, [](Index part) { return part < 0; }), name,
-                            ": a part is negative");
-        const auto beyond = std::ranges::find_if(parts, [all](Index part) { return part > all; });
-        require<ShapeError>(beyond == parts.end(), name, ": a part of ", beyond == parts.end() ? 0 : *beyond,
-                            " elements of a whole of ", all);
-        require<ShapeError>(detail::sum_of(parts) == all, name, ": the parts sum to ", detail::sum_of(parts),
-                            ", the whole has ", all, " elements");
-    }
+    detail::Operations operations() const { return {rank(), size()}; }
 
     /// Gives a collective its order number as a tag, apart from the tags of messages.
     bool prepare(Operation& operation) const {
-        require(operation.reduction <= Reduction::min, to_string(operation.call), ": there is no reduction ",
-                int(operation.reduction));
+        detail::check_memory(operation);
         require<CommunicationError>(!failed(), to_string(operation.call),
                                     ": this communicator failed earlier: ", state_->failure);
-        require(operation.in != nullptr || operation.in_size == 0, to_string(operation.call), ": null data, ",
-                operation.in_size, " elements");
-        require(operation.out != nullptr || operation.out_size == 0, to_string(operation.call), ": null data, ",
-                operation.out_size, " elements");
         operation.group = name();
         const bool collective = operation.call != Call::send && operation.call != Call::receive;
         if (collective)
@@ -393,7 +279,7 @@ inline std::vector<const std::byte*> Communicator::show(std::span<const std::byt
         mine.empty() ? SharedAddress::of_nothing() : backend.address_of(mine.data(), Index(mine.size()));
     const std::array<std::uint64_t, 2> told = {own.address, own.behind_start};
     std::vector<std::uint64_t> all(2 * std::size_t(size()));
-    Operation operation = all_gather_operation(told, all, {});
+    Operation operation = operations().all_gather(detail::source(told), detail::target(all), {});
     operation.counted = false;
     run(operation);
     std::vector<const std::byte*> shown;
