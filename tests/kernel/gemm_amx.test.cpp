@@ -53,7 +53,7 @@ constexpr Index depths[] = {1, 2, 15, 16, 31, 32, 33, 63, 64, 65, 1023, 1024, 10
 TEST(gemm_amx, every_bit_is_that_of_the_instruction) {
     Numbers numbers{21};
     for (Index k : depths)
-        for (Index rows : {1, 15, 16, 17, 32, 40})
+        for (Index rows : {1, 2, 3, 4, 5, 16, 17, 40})
             for (Index cols : {1, 16, 33, 50}) {
                 Stored<bfloat16> a(rows, k, Storage::rows), b(k, cols, Storage::rows);
                 numbers.uniform(a.view());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/kernel/amx/factors.hpp>
+#include <reigen/kernel/amx/few_rows.hpp>
 
 #if defined(REIGEN_AMX)
 
@@ -30,6 +31,9 @@ struct AmxBlocking {
     static constexpr Index columns = 512;
     /// Columns of sums that are kept in float until they are rounded, where k is longer than `depth`: 4 MB.
     static constexpr Index sum_columns = 1024;
+    /// Up to so many rows a right factor whose rows are contiguous is multiplied as it lies, so many columns at a time.
+    static constexpr Index streaming_rows = 4;
+    static constexpr Index streamed_columns = 4096;
 };
 
 /// sums[16 Rows][16 Panels] of one strip. Where rows are few the strip comes from memory, and is fetched ahead.
@@ -66,21 +70,30 @@ class AmxProduct {
           a_(a),
           b_(b),
           c_(c),
+          streams_right_(streams(c.rows, b)),
           keeps_sums_(!std::is_same_v<Out, float> && a.cols > Blocking::depth) {
         const Index k = amx_groups(std::min(a.cols, Blocking::depth)) * amx_k;
         const Index rows = (std::min(c.rows, Blocking::packed_rows) + amx_rows - 1) / amx_rows * amx_rows;
-        const Index right_bytes =
-            packs_right ? Memory::bytes<bfloat16>(k * padded<float>(std::min(c.cols, Blocking::columns))) : 0;
-        const Index left_bytes = Memory::bytes<bfloat16>(rows * k);
-        sum_stride_ = padded<float>(std::min(c.cols, Blocking::sum_columns));
-        const Index sum_bytes = keeps_sums_ ? Memory::bytes<float>(rows * sum_stride_) : 0;
+        const Index wide =
+            padded<float>(std::min(c.cols, streams_right_ ? Blocking::streamed_columns : Blocking::sum_columns));
+        const Index packed = padded<float>(std::min(c.cols, Blocking::columns));
+        const Index right_bytes = packs_right && !streams_right_ ? Memory::bytes<bfloat16>(k * packed) : 0;
+        const Index left_bytes =
+            streams_right_ ? Memory::bytes<float>(RowSums<float>::taken(rows, wide / lanes<float>) * lanes<float>)
+                           : Memory::bytes<bfloat16>(rows * k);
+        const Index sum_bytes = keeps_sums_ ? Memory::bytes<float>(rows * wide) : 0;
         std::byte* const memory = Memory::reserve(right_bytes + left_bytes + sum_bytes);
         packed_right_ = reinterpret_cast<BFloat16Pair*>(memory);
         packed_left_ = reinterpret_cast<BFloat16Pair*>(memory + right_bytes);
+        row_sums_ = reinterpret_cast<float*>(packed_left_);
         kept_sums_ = reinterpret_cast<float*>(memory + right_bytes + left_bytes);
+        sum_stride_ = wide;
     }
 
     void compute() {
+        if constexpr (packs_right)
+            if (streams_right_)
+                return compute_few_rows();
         const Index wide = keeps_sums_ ? Blocking::sum_columns : c_.cols;
         for (Index j = 0; j < c_.cols; j += wide)
             for (Index i = 0; i < c_.rows; i += Blocking::packed_rows)
@@ -94,6 +107,23 @@ class AmxProduct {
         Index row, col; // in the kept sums
         bool first, last;
     };
+
+    static bool streams(Index rows, const Factor& b) { return rows <= Blocking::streaming_rows && b.col_stride == 1; }
+    static bool streams(Index, const PackedRight<bfloat16>&) { return false; } // tiles are loaded from it as it lies
+
+    void compute_few_rows() {
+        for (Index j = 0; j < c_.cols; j += Blocking::streamed_columns) {
+            const Index columns = std::min(Blocking::streamed_columns, c_.cols - j);
+            const RowSums<float> sums = {row_sums_, packets_for<float>(columns)};
+            for (Index k = 0; k < a_.cols; k += Blocking::depth) {
+                const Index depth = std::min(Blocking::depth, a_.cols - k);
+                sum_few_rows(a_.block(0, k, c_.rows, depth), b_.block(k, j, depth, columns), sums);
+                for (Index i = 0; i < c_.rows; ++i)
+                    add_to_c(sums.at(i, 0), sums.packets, {i, j, i, 0, k == 0, k + depth == a_.cols}, 1, columns);
+                clock_.advance(PollClock<float>::fewest_rows * columns * depth);
+            }
+        }
+    }
 
     void compute_block(Index i, Index j, Index rows, Index columns) {
         const Index wide = packs_right ? Blocking::columns : columns;
@@ -173,10 +203,12 @@ class AmxProduct {
     Factor a_;
     Right b_;
     Strided<Out> c_;
+    bool streams_right_; // in packets: its rows are contiguous, and those of the product few
     bool keeps_sums_;
     Index sum_stride_;
     BFloat16Pair* packed_right_;
     BFloat16Pair* packed_left_;
+    float* row_sums_; // in the place of the packed left factor
     float* kept_sums_;
     PollClock<float> clock_;
 };
