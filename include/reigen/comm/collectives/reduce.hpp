@@ -43,11 +43,7 @@ void visit(DataType type, Visitor&& visitor) {
 struct Sum {
     template <class A>
     A operator()(A a, A b) const {
-        if constexpr (std::is_integral_v<A>) { // wraps around, also where signed
-            using Unsigned = std::make_unsigned_t<A>;
-            return A(Unsigned(a) + Unsigned(b));
-        } else
-            return a + b;
+        return A(a + b);
     }
 };
 
@@ -81,25 +77,33 @@ void reduce_terms(T* to, std::span<const std::byte* const> terms, Index count, C
     constexpr Index block = 1024;
     alignas(64) Accumulator<T> held[block];
     const auto term = [&](std::size_t t, Index first) { return reinterpret_cast<const T*>(terms[t]) + first; };
+    const std::size_t last = terms.size() - 1;
     for (Index first = 0; first < count; first += block) {
         const Index n = std::min(block, count - first);
-        if (terms.size() == 2) {
+        if constexpr (std::is_same_v<T, Accumulator<T>>) {
+            for (std::size_t t = 1; t <= last; ++t)
+                combine_into(t == last ? to + first : held, t == 1 ? term(0, first) : held, term(t, first), n, combine);
+        } else if (last == 1) {
             combine_into(to + first, term(0, first), term(1, first), n, combine);
-            continue;
+        } else {
+            combine_into(held, term(0, first), term(1, first), n, combine);
+            for (std::size_t t = 2; t < last; ++t)
+                combine_into(held, held, term(t, first), n, combine);
+            combine_into(to + first, held, term(last, first), n, combine);
         }
-        combine_into(held, term(0, first), term(1, first), n, combine);
-        for (std::size_t t = 2; t + 1 < terms.size(); ++t)
-            combine_into(held, held, term(t, first), n, combine);
-        combine_into(to + first, held, term(terms.size() - 1, first), n, combine);
     }
 }
+
+/// The sum of integers wraps around: signed ones are summed as those without sign, which do so by the rules.
+template <class T>
+using Summed = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
 
 /// One type with all reductions: what a program of many files compiles once, in the file that instantiates it.
 template <class T>
 void reduce_elements(T* to, std::span<const std::byte* const> terms, Index count, Reduction reduction) {
     switch (reduction) {
     case Reduction::sum:
-        return reduce_terms(to, terms, count, Sum{});
+        return reduce_terms(reinterpret_cast<Summed<T>*>(to), terms, count, Sum{});
     case Reduction::max:
         return reduce_terms(to, terms, count, Max{});
     case Reduction::min:
