@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reigen/comm/collectives/execution.hpp>
 #include <reigen/comm/collectives/schedule.hpp>
 #include <reigen/comm/mpi/levels/groups.hpp>
 
