@@ -91,7 +91,7 @@ void pack_right(Strided<const From> from, M* to, Index panel) {
 template <class M, class From>
 void pack_right_to_keep(Strided<const From> from, M* to) {
     constexpr Index L = lanes<SumOf<M>>;
-    if constexpr (!std::is_same_v<M, bfloat16>)
+    if constexpr (std::is_same_v<M, Multiplicand<From>>)
         pack_right<M>(from, to, L * steps_in<M>(from.rows));
     else
         for (Index column = 0; column < from.cols; column += L)

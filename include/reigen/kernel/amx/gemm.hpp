@@ -73,7 +73,8 @@ class AmxProduct {
           streams_right_(streams(c.rows, b)),
           keeps_sums_(!std::is_same_v<Out, float> && a.cols > Blocking::depth) {
         const Index k = amx_groups(std::min(a.cols, Blocking::depth)) * amx_k;
-        const Index rows = (std::min(c.rows, Blocking::packed_rows) + amx_rows - 1) / amx_rows * amx_rows;
+        const Index rows =
+            streams_right_ ? c.rows : (std::min(c.rows, Blocking::packed_rows) + amx_rows - 1) / amx_rows * amx_rows;
         const Index wide =
             padded<float>(std::min(c.cols, streams_right_ ? Blocking::streamed_columns : Blocking::sum_columns));
         const Index packed = padded<float>(std::min(c.cols, Blocking::columns));
