@@ -2,6 +2,7 @@
 
 #include <support/stopwatch.hpp>
 
+#include <reigen/comm/collectives/execution.hpp>
 #include <reigen/comm/trace.hpp>
 
 #include <algorithm>
@@ -34,6 +35,9 @@ class InstantBackend final : public reigen::Backend {
     int size() const override { return size_; }
     std::unique_ptr<reigen::Message> start_message(const Operation&) override {
         return std::make_unique<InstantMessage>();
+    }
+    std::unique_ptr<reigen::Started> start_collective(const Operation& operation) override {
+        return reigen::start_by_messages(*this, operation);
     }
     std::shared_ptr<reigen::Backend> split(int, std::span<const int> members) override {
         return std::make_shared<InstantBackend>(int(members.size()));

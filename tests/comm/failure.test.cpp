@@ -1,5 +1,7 @@
 #include "comm/values.hpp"
 
+#include <reigen/comm/collectives/execution.hpp>
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -33,6 +35,10 @@ class HeldUp final : public reigen::Backend {
 
     std::unique_ptr<reigen::Message> start_message(const reigen::Operation&) override {
         return std::make_unique<Receive>();
+    }
+
+    std::unique_ptr<reigen::Started> start_collective(const reigen::Operation& operation) override {
+        return reigen::start_by_messages(*this, operation);
     }
 
   private:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reigen/comm/backend/wrapper.hpp>
+#include <reigen/comm/collectives/execution.hpp>
 #include <reigen/comm/communicator.hpp>
 #include <reigen/comm/faulty/acknowledged.hpp>
 #include <reigen/comm/faulty/blocks.hpp>
@@ -35,7 +36,7 @@ class Faulty final : public Wrapper {
     }
 
     std::unique_ptr<Started> start_collective(const Operation& operation) override {
-        return std::make_unique<Execution>(operation.messages != nullptr ? *operation.messages : *this, operation);
+        return start_by_messages(*this, operation);
     }
 
     std::shared_ptr<Backend> split(int color, std::span<const int> members) override {

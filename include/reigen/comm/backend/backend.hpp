@@ -53,8 +53,8 @@ class Message : public Started {
 
 /// A way for ranks to exchange bytes; `Communicator` is its face.
 ///
-/// A new backend gives rank, size, start_message and split. With start_collective left alone, every collective comes
-/// past its start_message as messages.
+/// A new backend gives rank, size, start_message, split and start_collective, which for one without collectives of its
+/// own is `start_by_messages(*this, operation)`: then every collective comes past its start_message.
 /// Arguments are validated and ordered by `Communicator`; one thread of a rank uses a backend.
 class Backend {
   public:
@@ -76,9 +76,7 @@ class Backend {
     /// tags arrive in the order in which they were started.
     virtual std::unique_ptr<Message> start_message(const Operation& operation) = 0;
 
-    /// Starts a collective; unless overridden, the schedule of `collectives/` over the messages of this backend, or of
-    /// the one around it that asks for them (`Operation::messages`).
-    inline virtual std::unique_ptr<Started> start_collective(const Operation& operation);
+    virtual std::unique_ptr<Started> start_collective(const Operation& operation) = 0;
 
     /// Collective: one group a colour. `members` are the ranks of this rank's colour, in their new order.
     virtual std::shared_ptr<Backend> split(int color, std::span<const int> members) = 0;

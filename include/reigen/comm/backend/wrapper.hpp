@@ -1,7 +1,6 @@
 #pragma once
 
 #include <reigen/comm/backend/backend.hpp>
-#include <reigen/comm/collectives/execution.hpp>
 
 #include <memory>
 #include <numeric>

@@ -192,8 +192,10 @@ class Execution final : public Started {
     Buffer<std::byte> scratch_;
 };
 
-inline std::unique_ptr<Started> Backend::start_collective(const Operation& operation) {
-    return std::make_unique<Execution>(operation.messages != nullptr ? *operation.messages : *this, operation);
+/// Starts a collective as its schedule over the messages of this backend, or of the one around it that asks for them
+/// (`Operation::messages`).
+inline std::unique_ptr<Started> start_by_messages(Backend& backend, const Operation& operation) {
+    return std::make_unique<Execution>(operation.messages != nullptr ? *operation.messages : backend, operation);
 }
 
 } // namespace reigen::inline REIGEN_INSTRUCTION_SET

@@ -3,6 +3,7 @@
 #include <reigen/comm/binding/choice.hpp>
 #include <reigen/comm/checked.hpp>
 #include <reigen/comm/collectives/cost.hpp>
+#include <reigen/comm/collectives/execution.hpp>
 #include <reigen/comm/launcher.hpp>
 #include <reigen/comm/mpi/bind.hpp>
 #include <reigen/comm/mpi/call.hpp>
@@ -91,7 +92,7 @@ class MpiBackend final : public Backend {
         if (levels_ && detail::has_two_levels(*levels_, operation))
             return detail::start_on_two_levels(*levels_, operation);
         if (shared == nullptr || operation.call == Call::agree)
-            return Backend::start_collective(operation);
+            return start_by_messages(*this, operation);
         account(operation, traffic_of(operation, rank_, size_));
         return shared->start(operation);
     }

@@ -317,12 +317,12 @@ class ThreadBackend final : public Backend {
 
     std::unique_ptr<Started> start_collective(const Operation& operation) override {
         if (size() == 1 || operation.call == Call::agree)
-            return Backend::start_collective(operation);
+            return start_by_messages(*this, operation);
         if (is_short(operation)) {
             account(operation, traffic_of(operation, rank(), size()));
             return slots_.start(operation);
         }
-        return std::make_unique<detail::MetFirst>(slots_.meet(operation), Backend::start_collective(operation));
+        return std::make_unique<detail::MetFirst>(slots_.meet(operation), start_by_messages(*this, operation));
     }
 
     std::shared_ptr<Backend> split(int color, std::span<const int> members) override {
