@@ -5,7 +5,7 @@
 #include <reigen/comm/communicator/field.hpp>
 #include <reigen/comm/communicator/operations.hpp>
 #include <reigen/comm/communicator/pending.hpp>
-#include <reigen/comm/communicator/registry.hpp>
+#include <reigen/comm/communicator/run.hpp>
 #include <reigen/comm/deadline.hpp>
 #include <reigen/core/buffer.hpp>
 

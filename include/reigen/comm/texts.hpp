@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reigen/comm/collectives/part_sizes.hpp>
 #include <reigen/comm/communicator.hpp>
 
 #include <array>

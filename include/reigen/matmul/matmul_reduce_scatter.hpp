@@ -45,7 +45,7 @@ class ScatteredSum {
             const Buffer<T>& term = received.back().empty() ? own : received.back();
             terms.push_back(reinterpret_cast<const std::byte*>(term.data()));
         }
-        reduce_in_order(data_type<T>(), Reduction::sum, terms, own.size(), reinterpret_cast<std::byte*>(sum));
+        reduce_in_order(Reduction::sum, terms, own.size(), sum);
         for (Pending<T>& block : leaving_)
             block.wait();
     }

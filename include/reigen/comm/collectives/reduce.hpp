@@ -116,17 +116,18 @@ void reduce_elements(T* to, std::span<const std::byte* const> terms, Index count
 /// Combines `count` elements of each term, in the order of the terms, into `to`, which may be one of them.
 ///
 /// Order  ((terms[0] + terms[1]) + terms[2]) + ..., each element by itself; bfloat16 is held in float and rounded once.
+template <class T>
+void reduce_in_order(Reduction reduction, std::span<const std::byte* const> terms, Index count, T* to) {
+    if (count > 0 && terms.size() > 1)
+        detail::reduce_elements(to, terms, count, reduction);
+    else if (count > 0 && reinterpret_cast<const std::byte*>(to) != terms[0])
+        std::memcpy(to, terms[0], std::size_t(count) * sizeof(T));
+}
+
+/// The same of the type that `type` names.
 inline void reduce_in_order(DataType type, Reduction reduction, std::span<const std::byte* const> terms, Index count,
                             std::byte* to) {
-    if (count == 0)
-        return;
-    if (terms.size() == 1) {
-        if (to != terms[0])
-            std::memcpy(to, terms[0], std::size_t(count * size_of(type)));
-        return;
-    }
-    detail::visit(type,
-                  [&]<class T>(T) { detail::reduce_elements(reinterpret_cast<T*>(to), terms, count, reduction); });
+    detail::visit(type, [&]<class T>(T) { reduce_in_order(reduction, terms, count, reinterpret_cast<T*>(to)); });
 }
 
 #ifdef REIGEN_KERNEL_INSTANTIATION

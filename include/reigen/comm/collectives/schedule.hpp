@@ -1,8 +1,8 @@
 #pragma once
 
 #include <reigen/comm/backend/operation.hpp>
+#include <reigen/comm/collectives/part_sizes.hpp>
 
-#include <numeric>
 #include <span>
 #include <vector>
 
@@ -55,25 +55,6 @@ struct Schedule {
 };
 
 namespace detail {
-
-inline Index sum_of(std::span<const Index> parts) {
-    return std::accumulate(parts.begin(), parts.end(), Index(0));
-}
-
-/// Where each rank's part starts.
-inline std::vector<Index> starts_of(std::span<const Index> parts) {
-    std::vector<Index> starts(parts.size(), 0);
-    std::exclusive_scan(parts.begin(), parts.end(), starts.begin(), Index(0));
-    return starts;
-}
-
-/// Sizes differ by at most one, larger first.
-inline std::vector<Index> balanced_parts(Index total, int ranks) {
-    std::vector<Index> parts(std::size_t(ranks), total / ranks);
-    for (Index r = 0; r < total % ranks; ++r)
-        ++parts[std::size_t(r)];
-    return parts;
-}
 
 /// The other ranks in the order r + 1, r + 2, ..., so that not all of them call at the same door.
 inline std::vector<int> peers_of(int rank, int size) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <reigen/comm/collectives/schedule.hpp>
+#include <reigen/comm/collectives/part_sizes.hpp>
 #include <reigen/core/error.hpp>
 #include <reigen/core/types.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <reigen/comm/communicator/registry.hpp>
+#include <reigen/comm/communicator/run.hpp>
 #include <reigen/core/buffer.hpp>
 
 #include <memory>

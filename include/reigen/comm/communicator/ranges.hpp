@@ -1,7 +1,7 @@
 #pragma once
 
 #include <reigen/comm/backend/backend.hpp>
-#include <reigen/comm/collectives/schedule.hpp>
+#include <reigen/comm/collectives/part_sizes.hpp>
 #include <reigen/core/error.hpp>
 
 #include <cstddef>
