@@ -102,24 +102,27 @@ class PendingSteps {
 } // namespace detail::redistribution
 
 /// A redistribution under way, which owns what it needs. `wait` gives the result, once.
-template <class S, Placement From, Placement To>
+template <class S, Placement From, Placement To, WireType Wire = WireType::unchanged>
 class PendingRedistribution {
+    template <Placement Where>
+    using Travelling = detail::OnWire<Stored<S, Where>, Wire>;
+
   public:
     /// Started with this rank's part.
-    PendingRedistribution(detail::redistribution::Part<Stored<S, From>> part, const ShardSpec& from, ShardSpec to)
+    PendingRedistribution(detail::redistribution::Part<Travelling<From>> part, const ShardSpec& from, ShardSpec to)
         : to_(std::move(to)), steps_(std::move(part), from, to_) {}
 
     /// Whether `wait` would not wait for the first message step.
     bool done() { return steps_.done(); }
 
     Sharded<S, To> wait() {
-        Buffer<Stored<S, To>> elements = steps_.wait().take(to_);
+        Buffer<Stored<S, To>> elements = detail::redistribution::converted<Stored<S, To>>(steps_.wait(), to_).take(to_);
         return {std::move(to_), std::move(elements)};
     }
 
   private:
     ShardSpec to_;
-    detail::redistribution::PendingSteps<Stored<S, From>, Stored<S, To>> steps_;
+    detail::redistribution::PendingSteps<Travelling<From>, Travelling<To>> steps_;
 };
 
 namespace detail::redistribution {
@@ -135,12 +138,17 @@ auto redistribute(X&& x, ShardSpec to) {
     return Sharded<S, To>(std::move(to), std::move(elements));
 }
 
+template <Placement From, Placement To>
+constexpr void check_wire() {
+    static_assert(!is_partial(From) && !is_partial(To),
+                  "reigen: redistribute: sums travel in their own type, since each summand would be rounded; leave the "
+                  "wire's type out");
+}
+
 /// On a narrower wire everything goes through its type, what stays on its rank too.
 template <Placement To, ShardedLike X>
 auto redistribute(X&& x, ShardSpec to, WireType wire) {
-    static_assert(!is_partial(placement_of<X>) && !is_partial(To),
-                  "reigen: redistribute: sums travel in their own type, since each summand would be rounded; leave the "
-                  "wire's type out");
+    check_wire<placement_of<X>, To>();
     using S = ScalarOf<X>;
     using Narrow = OnWire<S, WireType::bf16>;
     if constexpr (!std::is_same_v<S, Narrow>)
@@ -154,13 +162,16 @@ auto redistribute(X&& x, ShardSpec to, WireType wire) {
     return redistribute<To>(std::forward<X>(x), std::move(to));
 }
 
-template <Placement To, ShardedLike X>
+template <Placement To, WireType Wire, ShardedLike X>
 auto start_redistribute(X&& x, ShardSpec to) {
+    if constexpr (Wire != WireType::unchanged)
+        check_wire<placement_of<X>, To>();
     const ShardSpec from = x.spec();
-    auto part = part_of(std::forward<X>(x));
+    using Held = std::remove_const_t<typename std::remove_cvref_t<X>::Element>;
+    auto part = converted<OnWire<Held, Wire>>(part_of(std::forward<X>(x)), from);
     if constexpr (std::is_lvalue_reference_v<X>)
         part = Part(std::move(part).take(from), from);
-    return PendingRedistribution<ScalarOf<X>, placement_of<X>, To>(std::move(part), from, std::move(to));
+    return PendingRedistribution<ScalarOf<X>, placement_of<X>, To, Wire>(std::move(part), from, std::move(to));
 }
 
 } // namespace detail::redistribution
@@ -216,17 +227,18 @@ auto redistribute(X&& x, WireType wire) {
 }
 
 /// `redistribute` that goes on while the caller computes, and ends at `wait`. Its first message step is started here;
-/// others, which only mixed changes have, follow in `wait`. An x that is not given away is copied.
-template <Placement To, ShardedLike X>
+/// others, which only mixed changes have, follow in `wait`. An x that is not given away is copied. On a narrower wire,
+/// `start_redistribute<To, WireType::bf16>(x)`, the result is that of `redistribute` with it.
+template <Placement To, WireType Wire = WireType::unchanged, ShardedLike X>
 auto start_redistribute(X&& x, const Extent& rows, const Extent& cols) {
-    return detail::redistribution::start_redistribute<To>(
+    return detail::redistribution::start_redistribute<To, Wire>(
         std::forward<X>(x), detail::redistribution::redistributed_spec(x, To, rows, cols));
 }
 
-template <Placement To, ShardedLike X>
+template <Placement To, WireType Wire = WireType::unchanged, ShardedLike X>
 auto start_redistribute(X&& x) {
-    return detail::redistribution::start_redistribute<To>(std::forward<X>(x),
-                                                          detail::redistribution::redistributed_spec(x, To));
+    return detail::redistribution::start_redistribute<To, Wire>(std::forward<X>(x),
+                                                                detail::redistribution::redistributed_spec(x, To));
 }
 
 /// The gradient with respect to x of `y = redistribute<...>(x)`, from the gradient dy with respect to y.
