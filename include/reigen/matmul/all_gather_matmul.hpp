@@ -68,23 +68,47 @@ void gather_by_steps(const Communicator& ranks, Strided<const T> mine, const std
     }
 }
 
-/// Calls keep(first row, rows) for every rank's rows, and multiplies.
-template <Placement To, ShardedLike X, IsPlaced W, class Keep>
-auto multiply_by_steps(const X& x, const ShardSpec& whole, const std::vector<Range>& blocks, const W& w, Keep keep) {
+/// Multiplies every rank's rows as taken(place among all rows, rows as they travelled) gives them.
+template <Placement To, WireType Wire, ShardedLike X, IsPlaced W, class Taken>
+auto multiply_by_steps(const X& x, const ShardSpec& whole, const std::vector<Range>& blocks, const W& w, Taken taken) {
     using S = ScalarOf<X>;
     using T = Accumulator<S>;
+    using Travelling = OnWire<S, Wire>;
     const Communicator& ranks = x.mesh()[placement_of<X>.rows - To.rows];
-    agree_on_product("all_gather_matmul", ranks, x.spec(), w.spec());
+    agree_on_product("all_gather_matmul", ranks, x.spec(), w.spec(), Wire);
     constexpr Placement product_placement = product(To, placement_of<W>);
     Sharded<S, product_placement> c(ShardSpec(x.mesh(), product_placement, whole.row_partition, w.col_partition()));
     const PackedWeight<S>& right = packed_factor(w);
     const MemoryScope scope(MemoryUse::messages);
-    gather_by_steps<S>(ranks, x.strided(), blocks, [&](int rank, Strided<const S> part) {
+    const auto mine = redistribution::converted<Travelling>(redistribution::part_of(x), x.spec());
+    gather_by_steps<Travelling>(ranks, mine.view(), blocks, [&](int rank, Strided<const Travelling> part) {
         const Range& rows = blocks[std::size_t(rank)];
-        keep(rows, part);
-        gemm_many_rows(T(1), part, right, T(0), rows_of_block(c.strided(), rows));
+        gemm_many_rows(T(1), taken(rows, part), right, T(0), rows_of_block(c.strided(), rows));
     });
     return c;
+}
+
+/// Rows as they are multiplied: those that travelled, widened again where they were rounded for it.
+template <class S, class Travelling>
+Strided<const S> widened(Strided<const Travelling> rows, Buffer<S>& memory) {
+    if constexpr (std::is_same_v<S, Travelling>) {
+        return rows;
+    } else {
+        if (memory.size() < rows.size())
+            memory = Buffer<S>(rows.size());
+        const Strided<S> wide = row_major(memory.data(), rows.rows, rows.cols);
+        for_block(rows, wide, AssignElement());
+        return wide;
+    }
+}
+
+/// The gathered matrix, where nothing is gathered in steps.
+template <Placement To, WireType Wire, ShardedLike X>
+auto gathered_at_once(const X& x) {
+    if constexpr (Wire == WireType::unchanged)
+        return reigen::redistribute<To>(x);
+    else
+        return reigen::redistribute<To>(x, Wire);
 }
 
 /// What can be seen to be wrong, before any message; then the rows by which the product is cut.
@@ -99,7 +123,7 @@ std::vector<Range> gathered_blocks(const X& x, const ShardSpec& whole, const W& 
 } // namespace detail
 
 /// Plain matrices do not compile, as in `matmul`.
-template <Placement To, class X, class W>
+template <Placement To, WireType Wire = WireType::unchanged, class X, class W>
     requires detail::PartlySharded<X, W>
 auto all_gather_matmul(const X&, const W&) {
     detail::refuse_plain_matrices<X, W>();
@@ -109,6 +133,11 @@ auto all_gather_matmul(const X&, const W&) {
 /// multiplied as the next ones come.
 ///
 ///     auto y = all_gather_matmul<split_rows(dp | cp)>(x, w);    // x split over rows by dp|cp|tp, w over columns by tp
+///
+/// all_gather_matmul<To, WireType::bf16>(x, w) is matmul(redistribute<To>(x, WireType::bf16), w): rows of float or
+/// double travel as bfloat16, at half or a quarter of the bytes, and every rank, their owner too, multiplies the same
+/// rounded ones. That moves y by 2^-8 |x| |w| at most, |.| taken of each element and `WireType` read for those outside
+/// bfloat16's range.
 ///
 /// Shapes      x [m, k], w [k, n], global; w may be packed (`PackedShard`); the result is placed as product(To, W)
 /// Cost        2 m n k flops over the local sizes; x as the all-gather sends it, (P - 1) m_r k elements in P - 1
@@ -120,23 +149,32 @@ auto all_gather_matmul(const X&, const W&) {
 /// Order       bitwise as the two calls
 /// Source      Wang et al., "Overlap communication with dependent computation via decomposition in large deep learning
 ///             models", ASPLOS 2023
-template <Placement To, ShardedLike X, detail::IsPlaced W>
+template <Placement To, WireType Wire = WireType::unchanged, ShardedLike X, detail::IsPlaced W>
 auto all_gather_matmul(const X& x, const W& w) {
+    using S = ScalarOf<X>;
     detail::check_gathered_rows<placement_of<X>, To>();
     detail::check_product<To, placement_of<W>>();
     const ShardSpec whole = detail::redistribution::redistributed_spec(x, To);
     const std::vector<Range> blocks = detail::gathered_blocks<To>(x, whole, w);
-    if (!blocks.empty())
-        return detail::multiply_by_steps<To>(x, whole, blocks, w, [](const Range&, auto) {});
-    if (x.mesh().size(placement_of<X>.rows - To.rows) == 1)
-        return matmul(ShardedView<const ScalarOf<X>, To>(whole, x.strided()), w);
-    return matmul(redistribute<To>(x), w);
+    constexpr bool rounds = !std::is_same_v<S, detail::OnWire<S, Wire>>;
+    if constexpr (placement_of<X>.rows == To.rows && !rounds) {
+        return matmul(ShardedView<const S, To>(whole, x.strided()), w);
+    } else {
+        if (!blocks.empty())
+            return detail::multiply_by_steps<To, Wire>(
+                x, whole, blocks, w,
+                [wide = Buffer<S>()](const Range&, auto part) mutable { return detail::widened<S>(part, wide); });
+        if constexpr (!rounds)
+            if (x.mesh().size(placement_of<X>.rows - To.rows) == 1)
+                return matmul(ShardedView<const S, To>(whole, x.strided()), w);
+        return matmul(detail::gathered_at_once<To, Wire>(x), w);
+    }
 }
 
 /// The same where x is wanted whole afterwards too: `auto [y, all_x] = ...`.
 ///
 /// Cost        as `all_gather_matmul`, and a copy of x
-template <Placement To, ShardedLike X, detail::IsPlaced W>
+template <Placement To, WireType Wire = WireType::unchanged, ShardedLike X, detail::IsPlaced W>
 auto all_gather_matmul_keeping(const X& x, const W& w) {
     using S = ScalarOf<X>;
     using Result = ProductOfGathered<S, product(To, placement_of<W>), To>;
@@ -145,13 +183,15 @@ auto all_gather_matmul_keeping(const X& x, const W& w) {
     const ShardSpec whole = detail::redistribution::redistributed_spec(x, To);
     const std::vector<Range> blocks = detail::gathered_blocks<To>(x, whole, w);
     if (blocks.empty()) {
-        auto gathered = redistribute<To>(x);
+        auto gathered = detail::gathered_at_once<To, Wire>(x);
         auto product = matmul(gathered, w);
         return Result{std::move(product), std::move(gathered)};
     }
     Sharded<S, To> gathered(whole);
-    auto product = detail::multiply_by_steps<To>(x, whole, blocks, w, [&](const Range& rows, Strided<const S> part) {
-        detail::for_block(part, detail::rows_of_block(gathered.strided(), rows), detail::AssignElement());
+    auto product = detail::multiply_by_steps<To, Wire>(x, whole, blocks, w, [&](const Range& rows, auto part) {
+        const Strided<S> kept = detail::rows_of_block(gathered.strided(), rows);
+        detail::for_block(part, kept, detail::AssignElement());
+        return Strided<const S>(kept);
     });
     return Result{std::move(product), std::move(gathered)};
 }

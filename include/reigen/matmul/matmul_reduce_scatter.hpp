@@ -98,6 +98,15 @@ auto matmul_reduce_scatter(const A&, const B&) {
     detail::refuse_plain_matrices<A, B>();
 }
 
+/// Nor does a sum on a narrower wire.
+template <Placement To, WireType Wire, class... X>
+    requires(Wire == WireType::bf16)
+auto matmul_reduce_scatter(const X&...) {
+    static_assert(Wire == WireType::unchanged,
+                  "reigen: matmul_reduce_scatter: sums travel in their own type, since each summand would be rounded; "
+                  "leave the wire's type out");
+}
+
 /// redistribute<To>(matmul(a, b)), where `To` divides the rows over the axes that are summed over, while it is computed:
 /// the rows of another rank are on their way to it while the next ones are multiplied, this rank's own come last.
 ///

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reigen/core/wire_type.hpp>
 #include <reigen/kernel/packed_weight.hpp>
 #include <reigen/layout/partition.hpp>
 #include <reigen/layout/redistribution_steps.hpp>
@@ -46,11 +47,13 @@ Strided<T> rows_of_block(const Strided<T>& matrix, const Range& rows) {
 }
 
 /// Has the ranks compare, where they compare, what decides which of them sends what.
-inline void agree_on_product(const char* call, const Communicator& ranks, const ShardSpec& a, const ShardSpec& b) {
+inline void agree_on_product(const char* call, const Communicator& ranks, const ShardSpec& a, const ShardSpec& b,
+                             WireType wire = WireType::unchanged) {
     ranks.agree(call, [&] {
         return std::vector<Field>{{"a", shape(a.rows(), a.cols())},
                                   {"b", shape(b.rows(), b.cols())},
-                                  {"placed", concat(to_string(a.placement), " and ", to_string(b.placement))}};
+                                  {"placed", concat(to_string(a.placement), " and ", to_string(b.placement))},
+                                  {"wire", to_string(wire)}};
     });
 }
 
