@@ -29,13 +29,14 @@ struct AttentionShape {
 /// Shapes      x, y [tokens, width] {Residual}
 /// Cost        messages of its two linear layers over tp, and of `ring_attention` over cp. Keeps x, the rotated
 ///             q | k | v, the attention's output and one number for each query and head
+/// Wire        as its two linear layers over tp; of keys and values over cp, as `AttentionOptionsOn`
 /// Collective  over cp and tp
 /// Source      Vaswani et al., "Attention is all you need", 2017; Ainslie et al., "GQA", 2023; Su et al., "RoFormer",
 ///             2021
-template <class S, Placement Residual>
+template <class S, Placement Residual, WireType Wire = WireType::unchanged>
 class Attention {
-    using Projection = ColumnParallelLinear<S, Residual>;
-    using Output = RowParallelLinear<S, Residual>;
+    using Projection = ColumnParallelLinear<S, Residual, Wire>;
+    using Output = RowParallelLinear<S, Residual, Wire>;
     using Features = Sharded<S, features_over_tp>;
 
   public:
@@ -112,7 +113,7 @@ class Attention {
         return qkv.strided().block(0, 0, qkv.strided().rows, values);
     }
 
-    AttentionOptions options_;
+    AttentionOptionsOn<Wire> options_;
     NamedBlocks blocks_;
     RotaryPositions<S> rotary_;
     Projection projection_;

@@ -33,17 +33,19 @@ struct BlockOptions {
 ///
 /// Shapes      x, y [tokens, width] {Residual}
 /// Cost        that of its parts; the residual stream itself is kept once, by the norms that read it
+/// Wire        as its parts. With bf16 half of float's bytes of tokens, keys and values travel, a quarter of double's;
+///             sums, and the gradients of keys and values, in their own type
 /// Collective  over cp and tp
-template <class S, Placement Residual>
+template <class S, Placement Residual, WireType Wire = WireType::unchanged>
 class TransformerBlock {
   public:
     using Tokens = Sharded<S, Residual>;
 
     struct Saved {
         typename Norm<S, Residual>::Saved attention_norm;
-        typename Attention<S, Residual>::Saved attention;
+        typename Attention<S, Residual, Wire>::Saved attention;
         typename Norm<S, Residual>::Saved mlp_norm;
-        typename Mlp<S, Residual>::Saved mlp;
+        typename Mlp<S, Residual, Wire>::Saved mlp;
         Pass pass;
     };
 
@@ -103,10 +105,10 @@ class TransformerBlock {
     }
 
     Norm<S, Residual> attention_norm_;
-    Attention<S, Residual> attention_;
+    Attention<S, Residual, Wire> attention_;
     Dropout attention_dropout_;
     Norm<S, Residual> mlp_norm_;
-    Mlp<S, Residual> mlp_;
+    Mlp<S, Residual, Wire> mlp_;
     Dropout mlp_dropout_;
 };
 

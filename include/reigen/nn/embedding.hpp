@@ -23,10 +23,11 @@ using VocabularyTable = Parameter<S, split_rows(tp), token_axes>;
 /// Shapes      ids: one for each token of dp|cp; E [vocabulary, width] {tp; ; }; y [tokens, width] {Residual}
 /// Cost        an all-reduce of y; where the residual stream is split over tp a reduce-scatter, and an all-gather of dy
 ///             backwards; an all-reduce of two numbers over dp|cp
+/// Wire        tokens of dy on their way, where the stream is split: dE is that of dy rounded to it
 /// Collective  over the mesh
 /// Throws      ArgumentError on every rank where any rank has an id outside the vocabulary, ShapeError where any has
 ///             another number of ids than of tokens
-template <class S, Placement Residual>
+template <class S, Placement Residual, WireType Wire = WireType::unchanged>
 class VocabParallelEmbedding {
     static_assert(checked_residual<Residual>);
 
@@ -67,7 +68,7 @@ class VocabParallelEmbedding {
         require<ShapeError>(dy.cols() == gradient.cols() && mine == Index(saved.ids.size()), table_->name(), ": dy is ",
                             shape(dy.rows(), dy.cols()), ", ", mine, " rows of it on this rank; it looked up ",
                             saved.ids.size(), " rows of ", gradient.cols());
-        decltype(auto) whole = gathered(dy);
+        decltype(auto) whole = gathered<Wire>(dy);
         for (Index i = 0; i < Index(saved.ids.size()); ++i)
             if (const auto row = gradient.row_runs().find(saved.ids[std::size_t(i)]))
                 gradient.local().row(*row) += whole.local().row(i).template cast<Accumulator<S>>();
@@ -95,11 +96,12 @@ class VocabParallelEmbedding {
 /// logits = x E^T, the classes split over tp.
 ///
 /// Shapes      x [tokens, width] {Residual}; E [vocabulary, width] {tp; ; }; logits [tokens, vocabulary] {dp|cp; tp; }
-/// Cost        as ColumnParallelLinear
+/// Cost, Wire  as ColumnParallelLinear
 /// Collective  over tp
-template <class S, Placement Residual>
+template <class S, Placement Residual, WireType Wire = WireType::unchanged>
 class VocabParallelHead {
     static_assert(checked_residual<Residual>);
+    static constexpr WireType wire = detail::tokens_wire<Residual, Wire>;
 
   public:
     using X = Sharded<S, Residual>;
@@ -120,18 +122,18 @@ class VocabParallelHead {
 
     Forward<Logits, Saved> forward(X x) const {
         detail::require_factors(x.spec(), transpose(table_->value().spec()), table_->name().c_str());
-        Logits logits = all_gather_matmul<residual_on_every_rank>(x, transpose(table_->value()));
+        Logits logits = all_gather_matmul<residual_on_every_rank, wire>(x, transpose(table_->value()));
         return {std::move(logits), Saved{std::move(x)}};
     }
 
     AuditReport audit(const Saved& saved, const Logits& logits, const AuditOptions& options) const {
-        return audit_product(gathered(saved.x), transpose(table_->value()), logits, options);
+        return audit_product(gathered<wire>(saved.x), transpose(table_->value()), logits, options);
     }
 
     X backward(Saved saved, const Logits& dlogits) {
         detail::require_same_tokens(saved.x.spec(), dlogits.spec(), table_->name());
         detail::require_factors(dlogits.spec(), table_->value().spec(), table_->name().c_str());
-        auto x = start_redistribute<residual_on_every_rank>(std::move(saved.x));
+        auto x = start_redistribute<residual_on_every_rank, wire>(std::move(saved.x));
         auto dx = start_redistribute<Residual>(matmul(dlogits, table_->value()));
         matmul_into(S(1), transpose(dlogits), x.wait(), S(1), table_->gradient());
         return dx.wait();

@@ -17,13 +17,14 @@ enum class MlpKind { gelu, swiglu };
 /// Shapes      x, y [tokens, width] {Residual}; hidden features split over tp
 /// Cost        4 tokens width hidden flop (SwiGLU 6) over tp ranks, twice that backwards; messages as its two linear
 ///             layers. Keeps x and what the activation reads; its result is computed again backwards
+/// Wire        as its two linear layers
 /// Collective  over tp
 /// Source      Hendrycks, Gimpel, "Gaussian error linear units", 2016 (tanh form); Shazeer, "GLU variants improve
 ///             transformer", 2020
-template <class S, Placement Residual>
+template <class S, Placement Residual, WireType Wire = WireType::unchanged>
 class Mlp {
-    using Up = ColumnParallelLinear<S, Residual>;
-    using Down = RowParallelLinear<S, Residual>;
+    using Up = ColumnParallelLinear<S, Residual, Wire>;
+    using Down = RowParallelLinear<S, Residual, Wire>;
     using Features = Sharded<S, features_over_tp>;
 
   public:
