@@ -25,4 +25,12 @@ inline reigen::SequenceLayout sequence_layout(const Options& options) {
     throw reigen::ArgumentError(options.layout + " is no layout of a sequence");
 }
 
+inline reigen::WireType wire_type(const Options& options) {
+    using reigen::WireType;
+    for (const auto wire : {WireType::unchanged, WireType::bf16})
+        if (options.wire == to_string(wire))
+            return wire;
+    throw reigen::ArgumentError(options.wire + " is no type of a wire");
+}
+
 } // namespace train_gpt

@@ -13,9 +13,10 @@
 
 namespace train_gpt {
 
-/// The training loop, for one scalar and one placement of the residual stream. What is written here is what it would
-/// be on one rank: all messages are in the layers, in `synchronise_gradients`, `gradient_norm` and `redistribute`.
-template <class S, reigen::Placement Residual>
+/// The training loop, for one scalar, one placement of the residual stream and one wire's type. What is written here is
+/// what it would be on one rank: all messages are in the layers, in `synchronise_gradients`, `gradient_norm` and
+/// `redistribute`.
+template <class S, reigen::Placement Residual, reigen::WireType Wire>
 class GptTraining final : public Training {
   public:
     GptTraining(const Options& options, const reigen::Mesh& mesh, const Corpus& corpus)
@@ -90,7 +91,7 @@ class GptTraining final : public Training {
     }
 
   private:
-    using Model = Gpt<S, Residual>;
+    using Model = Gpt<S, Residual, Wire>;
     using CrossEntropy = reigen::VocabParallelCrossEntropy<S>;
 
     struct Passed {
@@ -143,7 +144,10 @@ class GptTraining final : public Training {
 
 template <class S, reigen::Placement Residual>
 std::unique_ptr<Training> make_gpt_training(const Options& options, const reigen::Mesh& mesh, const Corpus& corpus) {
-    return std::make_unique<GptTraining<S, Residual>>(options, mesh, corpus);
+    using reigen::WireType;
+    if (wire_type(options) == WireType::bf16)
+        return std::make_unique<GptTraining<S, Residual, WireType::bf16>>(options, mesh, corpus);
+    return std::make_unique<GptTraining<S, Residual, WireType::unchanged>>(options, mesh, corpus);
 }
 
 } // namespace train_gpt

@@ -33,13 +33,14 @@ struct GptConfig {
 };
 
 /// The model on a mesh, in a placement of its residual stream: the same numbers on each. Nothing here names a rank.
-template <class S, reigen::Placement Residual>
+/// Tokens, keys and values travel in the wire's type, as `TransformerBlock` says.
+template <class S, reigen::Placement Residual, reigen::WireType Wire = reigen::WireType::unchanged>
 class Gpt {
     using Tokens = reigen::Sharded<S, Residual>;
-    using Embedding = reigen::VocabParallelEmbedding<S, Residual>;
-    using Block = reigen::TransformerBlock<S, Residual>;
+    using Embedding = reigen::VocabParallelEmbedding<S, Residual, Wire>;
+    using Block = reigen::TransformerBlock<S, Residual, Wire>;
     using Norm = reigen::Norm<S, Residual>;
-    using Head = reigen::VocabParallelHead<S, Residual>;
+    using Head = reigen::VocabParallelHead<S, Residual, Wire>;
 
   public:
     using Logits = typename Head::Logits;

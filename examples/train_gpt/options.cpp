@@ -52,6 +52,12 @@ void declare_placement(CLI::App& app, Options& o) {
         ->check(not_empty("something like dp=1,cp=2,tp=2"));
     group.value("--layout", o.layout, "How cp cuts a sequence")->check(one_of({"contiguous", "zigzag", "striped"}));
     group.flag("--sequence-parallel", o.sequence_parallel, "Split the residual stream's tokens over tp as well");
+    group
+        .value(
+            "--wire", o.wire,
+            "Type in which keys and values travel over cp and, with --sequence-parallel, tokens over tp: as they are, "
+            "or each rounded to bfloat16, by 1/256 of itself at most; sums travel as they are")
+        ->check(one_of({"unchanged", "bfloat16"}));
 }
 
 void declare_model(CLI::App& app, Options& o) {

@@ -22,6 +22,7 @@ struct Options {
     std::string mesh; // empty: tp = all ranks
     std::string layout = "contiguous";
     bool sequence_parallel = false;
+    std::string wire = "unchanged"; // of keys and values, and of tokens that are split over tp
 
     // the model
     Index layers = 4;

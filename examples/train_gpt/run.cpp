@@ -31,8 +31,9 @@ void introduce(std::ostream& out, const Options& o, const std::vector<reigen::Me
         << "model       " << o.layers << " blocks of width " << o.width << ", " << o.heads << " heads on " << o.kv_heads
         << " key/value heads, context " << o.context << ", " << o.dtype << '\n'
         << "mesh        " << to_string(std::span(axes)) << ", " << o.layout << " layout, residual stream "
-        << (o.sequence_parallel ? "split over tp\n" : "on every rank of tp\n") << "training    " << o.steps
-        << " steps of " << count_text(o.tokens_per_step()) << " tokens\n";
+        << (o.sequence_parallel ? "split over tp" : "on every rank of tp")
+        << (o.wire == "bfloat16" ? ", bfloat16 on the wire\n" : "\n") << "training    " << o.steps << " steps of "
+        << count_text(o.tokens_per_step()) << " tokens\n";
 }
 
 StepResult traced_step(Training& training, Index step) {

@@ -114,6 +114,7 @@ TEST(programs, a_job_under_mpirun_complains_once) {
 TEST(programs, train_gpt_names_the_option_that_does_not_fit) {
     expect_train_gpt_complains("--layout spiral", "--layout");
     expect_train_gpt_complains("--dtype half", "--dtype");
+    expect_train_gpt_complains("--wire float16", "--wire: want unchanged|bfloat16");
     expect_train_gpt_complains("--steps 0", "--steps");
     expect_train_gpt_complains("--steps", "--steps");
     expect_train_gpt_complains("--mesh cp=2,tp=2", "is for 4 ranks, there is 1");
