@@ -96,9 +96,8 @@ Strided<const S> widened(Strided<const Travelling> rows, Buffer<S>& memory) {
     } else {
         if (memory.size() < rows.size())
             memory = Buffer<S>(rows.size());
-        const Strided<S> wide = row_major(memory.data(), rows.rows, rows.cols);
-        for_block(rows, wide, AssignElement());
-        return wide;
+        redistribution::convert(rows, memory.data());
+        return row_major<const S>(memory.data(), rows.rows, rows.cols);
     }
 }
 
@@ -190,7 +189,7 @@ auto all_gather_matmul_keeping(const X& x, const W& w) {
     Sharded<S, To> gathered(whole);
     auto product = detail::multiply_by_steps<To, Wire>(x, whole, blocks, w, [&](const Range& rows, auto part) {
         const Strided<S> kept = detail::rows_of_block(gathered.strided(), rows);
-        detail::for_block(part, kept, detail::AssignElement());
+        detail::redistribution::convert(part, kept.data); // all of a row: one after the other
         return Strided<const S>(kept);
     });
     return Result{std::move(product), std::move(gathered)};
