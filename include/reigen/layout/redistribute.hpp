@@ -1,7 +1,6 @@
 #pragma once
 
 #include <reigen/core/wire_type.hpp>
-#include <reigen/kernel/bfloat16.hpp>
 #include <reigen/layout/redistribution_steps.hpp>
 #include <reigen/layout/rules.hpp>
 #include <reigen/layout/sharded.hpp>
@@ -26,16 +25,6 @@ auto part_of(X&& x) {
     }
 }
 
-/// Copies, rounds or widens into memory where rows lie one after the other. Of 512x1024 bfloat16 that lie so too, floats
-/// are made in packets in 0.12 ms; element by element in 0.40 ms.
-template <class From, class To>
-void convert(Strided<const From> from, To* to) {
-    if constexpr (std::is_same_v<From, bfloat16> && std::is_same_v<To, float>)
-        if (from.is_contiguous())
-            return widen_row(from.data, to, from.size());
-    for_block(from, row_major(to, from.rows, from.cols), AssignElement());
-}
-
 /// Rounds, or widens, to another type.
 template <class To, class From>
 Part<To> converted(Part<From> part, const ShardSpec& spec) {
@@ -44,7 +33,7 @@ Part<To> converted(Part<From> part, const ShardSpec& spec) {
     } else {
         const Strided<const From> view = part.view();
         Buffer<To> buffer(view.size(), split_axes(spec.placement));
-        convert(view, buffer.data());
+        for_block(view, row_major(buffer.data(), view.rows, view.cols), AssignElement());
         return {std::move(buffer), spec};
     }
 }
